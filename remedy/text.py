@@ -121,7 +121,7 @@ def _folded(every: tuple[str, ...]) -> str:
     return ",".join([folded] * bool(known) + sorted(set(every).difference(known)))
 
 
-def folded(names: Iterable[str], most: int = 300) -> str:
+def folded(names: Iterable[str], most: int = 200) -> str:
     """Return host names as one folded text of about so many characters at most; more hosts are counted."""
     every = list(dict.fromkeys(names))
     text = fold(every)
@@ -130,7 +130,7 @@ def folded(names: Iterable[str], most: int = 300) -> str:
         shown = shown * most // (len(text) + 1)
         text = fold(every[: max(1, shown)])
     more = len(every) - max(1, shown)
-    return f"{text} and {counted(more, 'more host')} (--json)" if more > 0 else text
+    return f"{text} and {counted(more, 'more host')}" if more > 0 else text
 
 
 def expand(text: str) -> list[str]:
@@ -217,8 +217,9 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return text of at most so many characters, and how many more there are."""
-    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
+    """Return so many characters of a text and how many more there are, or all where that is no longer."""
+    short = f"{text[:most]}... ({len(text) - most} more characters)"
+    return text if len(text) <= len(short) else short
 
 
 def counted(number: int, noun: str) -> str:

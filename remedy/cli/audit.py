@@ -101,9 +101,9 @@ def _print_errors(errors: Mapping[str, RemedyError], show: Callable[[Any], None]
 
 def _folded(texts: Iterable[tuple[str, str]]) -> list[str]:
     """Return what is wrong on hosts, each text once with its hosts."""
-    from remedy.report.folding import by_text
+    from remedy.sentences import by_sentence
 
-    return [f"{hosts}: {text}" for hosts, text in by_text(texts)]
+    return [f"{hosts}: {text}" for hosts, text in by_sentence(texts)]
 
 
 @audit.command()

@@ -13,6 +13,7 @@ from remedy.cli.document import print_document
 from remedy.cli.one_of import OneOf
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
+from remedy.files import full_path
 from remedy.text import counted, quoted
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _write(html: Path, inventory: Path, runs: list[Story]) -> tuple[str, ...]:
     from remedy.report.pages.fleet import fleet_page, repairs
 
     plans = plans_of(home_of(inventory), repairs(runs))
-    return write_page(html, fleet_page(runs, inventory.name, plans))
+    return write_page(html, fleet_page(runs, full_path(inventory), plans))
 
 
 def _fits(story: Story, modes: tuple[str, ...], verdict: str | None) -> bool:

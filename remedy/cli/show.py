@@ -146,7 +146,9 @@ def _show_run(
     if html is not None:
         from remedy.report.pages.story import story_page
 
-        _write(html, story_page(story, plan, problem, receipts, errors))
+        path = known if options is None else options.inventory
+        places = ("" if path is None else full_path(path), full_path(home / FILE_NAME))
+        _write(html, story_page(story, plan, problem, receipts, errors, *places))
     if as_json:
         from remedy.report.records import story_body
 

@@ -21,7 +21,7 @@ from remedy.cli.interrupt import NAMES
 from remedy.cli.plain import written
 from remedy.cli.progress import StandardError
 from remedy.report.console import VisibleConsole
-from remedy.text import counted, fold, quoted
+from remedy.text import counted, fold, folded, quoted
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -137,7 +137,7 @@ class Terminal:
         if self.quiet:
             return
         of = f"{len(hosts)} of {counted(number, 'host')}"
-        err.print(Text(f"selected    {fold(hosts)}  ({of})", style="bold"))
+        err.print(Text(f"selected    {folded(hosts)}  ({of})", style="bold"))
 
     def noted(self, sentences: Iterable[str]) -> None:
         """Show what the user has to know of the inventory before its hosts are asked."""

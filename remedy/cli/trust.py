@@ -19,7 +19,7 @@ from remedy.cli.interrupt import NAMES, leave, number_of, received
 from remedy.cli.next_step import to_copy
 from remedy.cli.terminal import Terminal, err, out
 from remedy.errors import ChangedKeyError, RemedyError, RevokedKeyError
-from remedy.text import counted, fold, limited, quoted
+from remedy.text import counted, folded, limited, quoted
 
 if TYPE_CHECKING:
     from remedy.inventory import Inventory
@@ -126,7 +126,7 @@ def _end_explained(progress: TrustProgress, inventory: Path) -> Iterator[None]:
         from remedy.runs.activity import GO_ON, Interruption
 
         recorded = progress.recorded
-        known = f"recorded so far: {fold(recorded)}" if recorded else "no key was recorded"
+        known = f"recorded so far: {folded(recorded)}" if recorded else "no key was recorded"
         # Whoever has left before anything was recorded has nothing to read.
         has_more = bool(recorded) or number != SIGPIPE
         commands = ((GO_ON, f"remedy trust {quoted(inventory)}"),) if has_more else ()
@@ -204,14 +204,14 @@ def _refuse(hosts: Sequence[HostKeys], replaced: Sequence[str], inventory: Path)
     revoked = [host.host for host in hosts if host.state is KeyState.REVOKED]
     if revoked:
         raise RevokedKeyError(
-            f"the key of {fold(revoked)} is revoked, and is never recorded",
+            f"the key of {folded(revoked)} is revoked, and is never recorded",
             next_step="What each of them needs: remedy check "
             f"{quoted(inventory)} --limit {limited(revoked)}",
         )
     changed = [h.host for h in hosts if h.state is KeyState.CHANGED and h.host not in replaced]
     if changed:
         raise ChangedKeyError(
-            f"the key of {fold(changed)} has changed and was not recorded",
+            f"the key of {folded(changed)} has changed and was not recorded",
             next_step=f"If {'it was' if len(changed) == 1 else 'they were'} replaced: remedy trust "
             f"{quoted(inventory)} --replace {limited(changed)}",
         )

@@ -25,7 +25,7 @@ from remedy.diagnose.diagnosis import (
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
-from remedy.text import counted, fold, limited, quoted
+from remedy.text import counted, folded, limited, quoted
 
 CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
@@ -249,7 +249,7 @@ def _left_open(confirmation: Confirmation, unread: Sequence[str]) -> Confirmatio
     if not unread or confirmation.status is ConfirmationStatus.CONFIRMED:
         return confirmation
     # In one line with the first evidence, which is the one that is always shown.
-    first = "; ".join((*confirmation.evidence[:1], f"not read: {fold(unread)}"))
+    first = "; ".join((*confirmation.evidence[:1], f"not read: {folded(unread)}"))
     evidence = (first, *confirmation.evidence[1:])
     return confirmation.model_copy(update={"status": ConfirmationStatus.OPEN, "evidence": evidence})
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.confirm import explain
-from remedy.diagnose.diagnosis import APPLICATION, HEALTHY, UNKNOWN, Explanation, sure
+from remedy.diagnose.diagnosis import (
+    APPLICATION,
+    HEALTHY,
+    UNKNOWN,
+    ConfirmationStatus,
+    Explanation,
+    sure,
+)
 from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Plan
-from remedy.verify.verdict import Verdict
+from remedy.text import limited
+from remedy.verify.hosts import apply_step, hosts_of_step
+from remedy.verify.verdict import DeadLink, Verdict
 
 VERIFICATION_LOG = "remedy verify"
 """The name of the log that holds what the verification itself saw."""
@@ -40,17 +50,55 @@ def explain_verdict(
         diagnosis = diagnosis.model_copy(update=update)
     explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
     if explanation.command and explanation.command.startswith("remedy apply"):
-        return explanation
+        return explanation.model_copy(
+            update={"command": _for_all(verdict, explanation, inventory) or explanation.command}
+        )
     # What only reads the hosts again says no more than stands here: the step of the first culprit does.
     steps = (culprit.next_step for culprit in verdict.culprits)
     step = next((step for step in steps if step.endswith("--explain")), None)
     return explanation.model_copy(update={"command": step})
 
 
+def _for_all(verdict: Verdict, explanation: Explanation, inventory: str) -> str:
+    """Return the command that also changes the other culprits which a plan would change; "" for none.
+
+    The proof fails until all of them are changed, for whatever cause.
+    """
+    apply = apply_step(inventory)
+    culprits = {
+        host: None
+        for culprit in verdict.culprits
+        if culprit.next_step.startswith(apply)
+        for host in hosts_of_step(culprit.next_step)
+    }
+    confirmed = {
+        host: None
+        for confirmation in explanation.confirmations
+        if confirmation.curable and confirmation.status is ConfirmationStatus.CONFIRMED
+        for host in confirmation.hosts
+    }
+    if not culprits or f"{apply}{limited(confirmed)}" != explanation.command:
+        return ""
+    return f"{apply}{limited({**confirmed, **culprits})}"
+
+
 def logs_of(verdict: Verdict) -> dict[str, list[str]]:
     """Return the logs of what ran, one a process, and one of what the verification itself saw."""
-    links = [link.message for link in verdict.dead_links]
+    links = [link.message for link in _in_turns(verdict.dead_links)]
     # The links show by themselves what the culprits of an ended ladder sum up.
     reasons = [culprit.reason for culprit in verdict.culprits] or [verdict.reason]
     logs = {name: list(lines) for name, lines in verdict.logs.items()}
     return {VERIFICATION_LOG: [*reasons, *links], **logs}
+
+
+def _in_turns(links: Iterable[DeadLink]) -> list[DeadLink]:
+    """Return a link of each host and ending, then a second of each, and so on.
+
+    Of the lines that speak for a cause the first few are compared with the hosts.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    turns: list[tuple[int, DeadLink]] = []
+    for link in links:
+        seen[link.target, link.outcome] += 1
+        turns.append((seen[link.target, link.outcome], link))
+    return [link for _, link in sorted(turns, key=lambda turn: turn[0])]

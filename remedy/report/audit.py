@@ -15,12 +15,14 @@ from remedy.audit.story import Story
 from remedy.errors import RemedyError
 from remedy.plan import Choice, Plan
 from remedy.report.failures import error_lines
-from remedy.report.folding import by_text
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
-from remedy.text import counted, fold, limited, to_paste
+from remedy.sentences import by_sentence
+from remedy.text import clipped, counted, folded, limited, to_paste
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
+WIDTH = 260
+"""Characters of the reason of a proof."""
 NO_ANSWER = "begun, and the journal has no answer"
 ASK = "the hosts have receipts: --inventory INVENTORY"
 # A run that only reads proves nothing, and is not expected to.
@@ -100,7 +102,7 @@ def render_run(
         parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
         style = "green" if story.proved else "red"
-        parts.append(Text(f"  {PROVED[story.proved]}: {story.reason}", style=style))
+        parts.append(Text(f"  {PROVED[story.proved]}: {clipped(story.reason, WIDTH)}", style=style))
     elif story.exit_code is not None and story.mode not in READ_ONLY:
         parts.append(Text(f"  {PROVED[None]}", style="yellow"))
     return Group(*parts)
@@ -133,28 +135,28 @@ def _results(
         for change, status in statuses.items()
     ]
     yield from result_lines(sorted(results, key=lambda r: (r.change, r.status)), plan)
-    for names, reason in by_text(story.refused.items()):
+    for names, reason in by_sentence(story.refused.items()):
         yield Text(f"  {'refused':<12}{names}: {reason}", style="red")
     # The receipts of a host that was asked are below.
     asked = receipts.keys() | errors.keys()
-    for names, words in by_text((n, "" if n in asked else f"; {ask}") for n in story.not_known):
+    for names, words in by_sentence((n, "" if n in asked else f"; {ask}") for n in story.not_known):
         yield Text(f"  {'not known':<12}{names}: {NO_ANSWER}{words}", style="yellow")
     if rest := story.not_begun:
-        yield Text(f"  {'not made':<12}{fold(rest)}: the run did not come to it", style="yellow")
+        yield Text(f"  {'not made':<12}{folded(rest)}: the run did not come to it", style="yellow")
     yield from _waves(story, inventory)
-    for names, state in by_text(story.settled.items()):
+    for names, state in by_sentence(story.settled.items()):
         word = SETTLED.get(state, state)
         yield Text(f"  {word:<12}{names}: what waited for a confirmation, by a later command")
-    for names, words in by_text(receipts.items()):
+    for names, words in by_sentence(receipts.items()):
         yield Text(f"  {'receipts':<12}{names}: {words}")
     if errors:
-        yield Text(f"  {'not asked':<12}{fold(errors)}: what they noted is not known")
+        yield Text(f"  {'not asked':<12}{folded(errors)}: what they noted is not known")
         yield from error_lines(errors)
     by_status: dict[str, list[str]] = defaultdict(list)
     for host, status in story.hosts.items():
         by_status[LOCKS.get(status, status) if story.mode == "unlock" else status].append(host)
     for status, hosts in by_status.items():
-        yield Text(f"  {status:<12}{fold(hosts)}")
+        yield Text(f"  {status:<12}{folded(hosts)}")
 
 
 def _waves(story: Story, inventory: str) -> Iterator[Text]:
@@ -163,18 +165,19 @@ def _waves(story: Story, inventory: str) -> Iterator[Text]:
         yield Text(f"  {counted(story.unproved, 'wave')}, without a proof of each", style="yellow")
     for wave in story.waves:
         passed: bool | None = wave.get("passed")
-        hosts = fold(wave.get("hosts", ()))
-        partners = fold(wave.get("partners", ())) or "nobody"
+        hosts = folded(wave.get("hosts", ()))
+        partners = folded(wave.get("partners", ())) or "nobody"
         style = "yellow" if passed is None else "green" if passed else "red"
         number, of = _number(wave), wave.get("of")
+        reason = clipped(str(wave.get("reason")), WIDTH)
         hosts = f"{hosts} of run {of}" if of else hosts
         yield Text(
-            f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {wave.get('reason')}",
+            f"  {number:<12}{hosts} with {partners}: {PROVED[passed]}: {reason}",
             style=style,
         )
     if story.in_proof:
         words = "changed, and the proof of their wave did not end"
-        yield Text(f"  {'not known':<12}{fold(story.in_proof)}: {words}", style="yellow")
+        yield Text(f"  {'not known':<12}{folded(story.in_proof)}: {words}", style="yellow")
     if not story.red:
         return
     red = story.red
@@ -196,8 +199,8 @@ def _taken_back(red: Mapping[str, Any]) -> Iterator[Text]:
     """Yield what became of a wave that was taken back."""
     words = f"{_number(red)} by run {red.get('rollback')}"
     yield Text(f"  {'taken back':<12}{words}", style="yellow")
-    yield Text(f"  {'as before':<12}{fold(red.get('as_before', ())) or 'no host'}, byte for byte")
-    for hosts, reason in by_text(red.get("not_as_before", {}).items()):
+    yield Text(f"  {'as before':<12}{folded(red.get('as_before', ())) or 'no host'}, byte for byte")
+    for hosts, reason in by_sentence(red.get("not_as_before", {}).items()):
         yield Text(f"  {'NOT before':<12}{hosts}: {reason}", style="red")
     if red.get("proved_again") is not None:
         yield Text(f"  {'again':<12}{PROVED[red['proved_again']]}")
@@ -207,5 +210,5 @@ def _left(red: Mapping[str, Any], inventory: str) -> Iterator[Text]:
     """Yield how a wave of a resumed run is taken back."""
     hosts = red.get("hosts", ())
     back = f"remedy rollback {red.get('of')} INVENTORY --limit {limited(hosts)}"
-    words = f"{fold(hosts)}; to take it back: {to_paste(back, inventory)}"
+    words = f"{folded(hosts)}; to take it back: {to_paste(back, inventory)}"
     yield Text(f"  {'not back':<12}{words}", style="yellow")

@@ -1,184 +1,170 @@
-"""The culprits of a verification as a few lines: those with one reason together, each host once.
-
-A fleet in which much is wrong has a culprit for each host, with ports and an order of words of its own. What a
-reader needs is which hosts have the same fault, what was seen of it, and one command for all of them.
-"""
+"""The culprits of a verification as a few lines: those with one reason together, each host once."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.text import Text
 
-from remedy.report.folding import blurred
-from remedy.text import clipped, counted, fold, limited
-from remedy.verify.verdict import Culprit, DeadLink
+from remedy.sentences import NAMES, WIDTH, Sentence, as_one, in_a_line, in_groups
+from remedy.text import clipped, counted, folded, limited
+from remedy.verify.accusations import Accusation, Link, accusations, places
+from remedy.verify.hosts import hosts_of_step
+from remedy.verify.verdict import NOT_TESTED, Culprit, Verdict
 
-LINES = 16
+LINES = 12
 """For all culprits together, their hosts and what was seen of them; a line more for those that have no room."""
-FACTS = 6
+FACTS = 7
 GROUPS = 6
-WIDTH = 200
-LINKS = 4
+LINKS = 2
+"""Groups of dead links below the culprits; where there are none, they are all that there is to see."""
+CLOSER = "--explain"
 TRIED = "tried: "
 """Before an attempt on a link, which names both of its ends."""
-# Ports that a system gave, and times: no two hosts have the same.
-_PORTS = re.compile(r" on ports? [\d, .]*\d(, \.\.\.)?")
-_NUMBER = re.compile(r"\b\d+(\.\d+)? s\b")
-_CONNECTIONS = re.compile(
-    r"((?:connections from|its connections to) .*? hosts?) ((?:are|get|find|carry|were) .*)"
-)
-_LIMIT = re.compile(r"--limit \S+")
+_LIMIT = re.compile(r"--limit ('[^']*'|\S+)")
 
 
-@dataclass
-class Reason:
-    """A reason without the name of the host and the ports, which differ from host to host.
+@dataclass(frozen=True)
+class Fact:
+    """What was seen of hosts.
 
     Args:
-        head: what it is about.
-        ends: how connections end, of all hosts together.
-        hosts: of which it holds.
+        text: the fact; of an attempt on a link it names both ends.
+        hosts: of which it was seen, none of an attempt.
     """
 
-    head: str
-    ends: list[str]
-    hosts: list[str] = field(default_factory=list)
+    text: str
+    hosts: tuple[str, ...]
 
-    def add(self, reason: Reason) -> None:
-        """Take the same reason of other hosts."""
-        self.ends += [end for end in reason.ends if end not in self.ends]
-        self.hosts += [host for host in reason.hosts if host not in self.hosts]
-
-    @property
-    def text(self) -> str:
-        """The whole sentence."""
-        head = self.head if len(self.hosts) == 1 else re.sub(r"^its\b", "their", self.head)
-        return " ".join(filter(None, [head, " and ".join(self.ends)]))
+    def line(self, of: Iterable[str]) -> str:
+        """Return it as a line below hosts, which are named again where it is not of all of them."""
+        is_of_all = not self.hosts or set(self.hosts) == set(of)
+        return in_a_line("" if is_of_all else folded(self.hosts, NAMES), self.text)
 
 
-def reason_of(culprit: Culprit) -> Reason:
-    """Return the reason of a culprit."""
-    text = _PORTS.sub("", culprit.why)
-    match = _CONNECTIONS.fullmatch(text)
-    if match is None:
-        return Reason(text, [], list(culprit.hosts))
-    return Reason(match[1], match[2].split(" and "), list(culprit.hosts))
-
-
-@dataclass
-class CulpritGroup:
-    """Culprits with one reason.
-
-    Args:
-        culprits: the first is the example.
-        reason: which it is.
-        also: further reasons for which hosts of it are named.
-    """
-
-    culprits: list[Culprit]
-    reason: Reason
-    also: dict[str, Reason] = field(default_factory=dict)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """Its hosts, each once."""
-        return tuple(dict.fromkeys(host for culprit in self.culprits for host in culprit.hosts))
-
-    @property
-    def name(self) -> str:
-        """Who is named: hosts folded, or links."""
-        links = [culprit.name for culprit in self.culprits if "->" in culprit.name]
-        if links:
-            more = f" and {len(links) - LINKS} more" if len(links) > LINKS else ""
-            return ", ".join(links[:LINKS]) + more
-        return fold(self.hosts) or self.culprits[0].name
-
-
-def accusations(culprits: Iterable[Culprit]) -> list[CulpritGroup]:
-    """Return culprits by reason; a host that is named already is only named as one of that reason as well."""
-    groups: dict[tuple[str, bool], CulpritGroup] = {}
-    owner: dict[str, CulpritGroup] = {}
-    for culprit in culprits:
-        reason, is_link = reason_of(culprit), "->" in culprit.name
-        key = (_NUMBER.sub("", reason.head), is_link)
-        known = [owner[host] for host in culprit.hosts if host in owner]
-        if known and len(known) == len(culprit.hosts) and not is_link:
-            group = known[0]
-            group.culprits.append(culprit)
-            group.also.setdefault(key[0], reason).add(reason)
-            continue
-        group = groups.setdefault(key, CulpritGroup([], reason))
-        group.culprits.append(culprit)
-        group.reason.add(reason)
-        owner.update((host, group) for host in culprit.hosts if host not in owner)
-    return list(groups.values())
-
-
-def culprit_lines(culprits: Sequence[Culprit], covering: str = "") -> Iterator[Text]:
+def culprit_lines(verdict: Verdict, covering: str = "") -> Iterator[Text]:
     """Yield the culprits, what was seen of them, and what to do.
 
     Args:
-        culprits: of a verdict, the gravest first.
+        verdict: with culprits, the gravest first.
         covering: a command that is shown elsewhere and does for all hosts what these steps would; "" for none.
     """
-    groups = accusations(once(culprits))
+    groups = accused_of(verdict)
     for group in groups[:GROUPS]:
-        yield from _accusation(group, _facts_shown(groups))
-    if groups[GROUPS:]:
-        rest = fold(dict.fromkeys(host for group in groups[GROUPS:] for host in group.hosts))
-        reasons = counted(len(groups) - GROUPS, "more reason")
-        yield Text(f"  {rest}: {reasons} (--json has each)", style="dim")
-    steps: dict[str, list[str]] = {}
-    for culprit in filter(_is_for_all, culprits):
-        steps.setdefault(_LIMIT.sub("", culprit.next_step), []).extend(culprit.hosts)
-    for step, hosts in steps.items():
-        command = f"{step.rstrip()} --limit {limited(hosts)}"
-        if not covering.endswith(f"--limit {limited(hosts)}"):
-            yield Text(f"      {command}", style="cyan")
+        if not _is_headline(group, groups, verdict):
+            words = clipped(group.sentence, WIDTH)
+            line = Text("  ").append(words[: len(group.name)], style="bold red")
+            yield line.append(words[len(group.name) :], style="default")
+        yield from _below(group, _lines_each(groups))
+    if rest := groups[GROUPS:]:
+        hosts = folded(host for group in rest if not group.links for host in group.hosts)
+        links = sum(len(group.links) for group in rest)
+        names = ", ".join(filter(None, [hosts, counted(links, "link") if links else ""]))
+        reasons = counted(len(rest), "more reason")
+        yield Text(f"  {names or 'the fleet'}: {reasons} (--json has each)", style="dim")
+    for step in steps(verdict.culprits, covering):
+        yield Text(f"      {step}", style="cyan")
 
 
-def texts_shown(culprits: Sequence[Culprit]) -> frozenset[str]:
+def accused_of(verdict: Verdict) -> list[Accusation]:
+    """Return the culprits of a verdict by reason, each fact of them once."""
+    return accusations(once(verdict.culprits), (entry.host for entry in verdict.outcomes))
+
+
+def _is_headline(group: Accusation, groups: Sequence[Accusation], verdict: Verdict) -> bool:
+    """Whether the first line of a group stands in the headline."""
+    if verdict.possible:
+        return len(groups) == 1
+    return group.reason.text in headline(verdict)
+
+
+def headline(verdict: Verdict) -> str:
+    """Return whom a verdict names, where the reasons stand below, or the one reason."""
+    groups = accused_of(verdict)
+    if not groups or not verdict.possible:
+        return clipped(verdict.reason.partition(NOT_TESTED)[0], WIDTH)
+    if len(groups) == 1:
+        (group,) = groups
+        return clipped(group.sentence, WIDTH)
+    hosts = {host for group in groups if not group.links for host in group.hosts}
+    links = [link for group in groups for link in group.links]
+    number = len(hosts) + len(links)
+    names = [counted(len(hosts), "host")] * bool(hosts) + [counted(len(links), "link")] * bool(
+        links
+    )
+    verb = "is" if number == 1 else "are"
+    words = f"{' and '.join(names)} {verb} named, for " if number else ""
+    return f"{words}{counted(len(groups), 'reason')}"
+
+
+def steps(culprits: Iterable[Culprit], covering: str = "") -> Iterator[str]:
+    """Yield what to do next: a command is typed once for the hosts of several culprits.
+
+    Args:
+        culprits: each with its next step.
+        covering: a command that is shown elsewhere; what it does for more hosts is not shown again.
+    """
+    hosts: dict[str, list[str]] = {}
+    others: dict[str, None] = {}
+    for culprit in culprits:
+        if _is_for_all(culprit):
+            step = _LIMIT.sub("", culprit.next_step)
+            hosts.setdefault(step, []).extend(hosts_of_step(culprit.next_step))
+        elif culprit.next_step and culprit.next_step != covering:
+            others[culprit.next_step] = None
+    for step, names in hosts.items():
+        if not covering.startswith(step):
+            yield f"{step.rstrip()} --limit {limited(names)}"
+    # A close look is at a few hosts; who has many culprits begins with the first.
+    yield from [*others][: 0 if covering.endswith(CLOSER) else 1]
+
+
+def texts_shown(verdict: Verdict) -> frozenset[str]:
     """Return what ``culprit_lines`` shows of culprits, each with its host before it where it is of one."""
-    groups = accusations(once(culprits))
-    most = _facts_shown(groups)
-    texts = {group.culprits[0].reason for group in groups[:GROUPS] if len(group.culprits) == 1}
-    texts |= {group.reason.text for group in groups[:GROUPS]}
+    groups = accused_of(verdict)
+    most = _lines_each(groups)
+    texts: set[str] = set()
     for group in groups[:GROUPS]:
-        for text, hosts in [*_facts(group).items()][:most]:
-            texts |= {text.removeprefix(TRIED), *(f"{host}: {text}" for host in hosts)}
+        texts |= {group.reason.text, f"{group.name}: {group.reason.text}"}
+        texts |= {culprit.reason for culprit in group.culprits[:1] if len(group.culprits) == 1}
+        for fact in facts_of(group)[: max(0, most - len(_reasons(group)))]:
+            texts |= {fact.text.removeprefix(TRIED), *(f"{h}: {fact.text}" for h in fact.hosts)}
     return frozenset(texts)
 
 
-def _facts_shown(groups: Sequence[CulpritGroup]) -> int:
-    """Return how many facts of each group are shown."""
-    number = max(1, len(groups[:GROUPS]))
-    return max(1, min(FACTS, (LINES - 2 * number) // number))
+def _lines_each(groups: Sequence[Accusation]) -> int:
+    """Return how many lines each group has below its first."""
+    return max(1, min(FACTS, LINES // max(1, len(groups[:GROUPS])) - 1))
 
 
-def _accusation(group: CulpritGroup, most: int) -> Iterator[Text]:
-    first = group.culprits[0]
-    text = first.why if len(group.culprits) == 1 else group.reason.text
-    line = Text(f"  {group.name}: " if group.name else "  ", style="bold red")
-    yield line.append(clipped(text, WIDTH), style="default")
-    for reason in group.also.values():
-        whose = "" if set(reason.hosts) == set(group.hosts) else f"{fold(reason.hosts)}: "
-        yield Text(f"      also: {whose}{clipped(reason.text, WIDTH)}", style="default")
-    facts = _facts(group)
-    more = f"  (and {len(facts) - most} more: --json)" if len(facts) > most else ""
-    for number, (text, hosts) in enumerate(list(facts.items())[:most], 1):
-        whose = "" if set(hosts) == set(group.hosts) else f"{fold(hosts)}: "
-        end = more if number == most else ""
-        yield Text(f"      {whose}{clipped(text, WIDTH)}{end}", style="dim")
-    if first.next_step and not _is_for_all(first):
-        yield Text(f"      {first.next_step}", style="cyan")
+def _reasons(group: Accusation) -> list[str]:
+    """Return further reasons of the hosts of a group."""
+    also = (
+        in_a_line(
+            "" if set(reason.hosts) == set(group.hosts) else folded(reason.hosts, NAMES),
+            reason.text,
+        )
+        for reason in group.also.values()
+    )
+    return [f"also: {words}" for words in also]
+
+
+def _below(group: Accusation, most: int) -> Iterator[Text]:
+    """Yield what stands below the first line of a group, and how much is left out."""
+    reasons = _reasons(group)
+    facts = [fact.line(group.hosts) for fact in facts_of(group)]
+    shown = [(line, "default") for line in reasons] + [(line, "dim") for line in facts]
+    more = f"  (and {len(shown) - most} more: --json)" if len(shown) > most else ""
+    for number, (line, style) in enumerate(shown[:most], 1):
+        yield Text(f"      {line}{more if number == most else ''}", style=style)
 
 
 def _is_for_all(culprit: Culprit) -> bool:
     """Whether the next step is a command that can be typed once for the hosts of several culprits."""
-    return bool(_LIMIT.search(culprit.next_step)) and "--explain" not in culprit.next_step
+    return bool(_LIMIT.search(culprit.next_step)) and not culprit.next_step.endswith(CLOSER)
 
 
 def once(culprits: Iterable[Culprit]) -> tuple[Culprit, ...]:
@@ -208,58 +194,72 @@ def _of_host(fact: str, culprit: Culprit) -> tuple[str, str]:
     return (culprit.hosts[0] if len(culprit.hosts) == 1 else "", fact)
 
 
-def _facts(group: CulpritGroup) -> Mapping[str, list[str]]:
-    """Return what was seen of hosts, with the hosts; what was seen of few of them first, single links last.
-
-    What was seen of several hosts together is not known to be of each; what a plan would do stands in the plan.
-    """
-    hosts: dict[str, list[str]] = {}
-    examples: dict[str, str] = {}
+def facts_of(group: Accusation) -> list[Fact]:
+    """Return what was seen of hosts, what is alike together: that of few hosts first, attempts last."""
+    names = group.reason.names
+    seen: list[Sentence] = []
+    shared: dict[str, tuple[str, ...]] = {}
     for culprit in sorted(group.culprits, key=lambda culprit: len(culprit.hosts)):
-        facts = [_of_host(fact, culprit) for fact in culprit.facts]
-        findings = {(host, text.partition(" (")[0]) for host, text in facts}
-        for host, text in facts:
-            if any(of == host and text.endswith(f": {finding}") for of, finding in findings):
-                continue
-            key = blurred(text, (host,)) if host else text
-            if not host and text in hosts:
-                continue
-            names = hosts.setdefault(examples.setdefault(key, text), [])
-            names += [name for name in ([host] if host else culprit.hosts) if name not in names]
-    order = sorted(hosts, key=lambda fact: (fact.startswith(TRIED), len(hosts[fact])))
-    return {fact: hosts[fact] for fact in order}
+        for fact in culprit.facts:
+            host, text = ("", fact) if fact.startswith(TRIED) else _of_host(fact, culprit)
+            if host or fact.startswith(TRIED):
+                seen.append(Sentence.of(host, text, names))
+            else:
+                shared[text] = culprit.hosts
+    of_hosts: list[Fact] = []
+    attempts: list[Fact] = []
+    for alike in in_groups(seen):
+        if alike[0].text.startswith(TRIED):
+            # Each attempt is an example of one.
+            attempts.append(Fact(alike[0].text, ()))
+            continue
+        for several in _one_each(alike):
+            of_hosts.append(Fact(as_one(several), tuple(sentence.host for sentence in several)))
+    texts = {fact.text for fact in of_hosts}
+    of_hosts += [Fact(text, hosts) for text, hosts in shared.items() if text not in texts]
+    return [*sorted(of_hosts, key=lambda fact: len(fact.hosts)), *attempts]
 
 
-def link_lines(links: Sequence[DeadLink]) -> Iterator[Text]:
-    """Yield the dead links, those with one outcome together: among which hosts, or from whom to whom."""
-    places = [place for outcome in _ends(links) for place in _places(links, outcome)]
-    for place, outcome in places[:LINKS]:
+def _one_each(sentences: Iterable[Sentence]) -> list[list[Sentence]]:
+    """Return sentences in groups with no host twice: what a host has two of is not one."""
+    rounds: list[list[Sentence]] = []
+    seen: Counter[str] = Counter()
+    for sentence in dict.fromkeys(sentences):
+        number = seen[sentence.host]
+        seen[sentence.host] += 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(sentence)
+    return rounds
+
+
+def link_lines(verdict: Verdict) -> Iterator[Text]:
+    """Yield the dead links that the culprits do not name as they are, those with one outcome together."""
+    shown = [
+        (place, outcome) for outcome, links in _unnamed(verdict).items() for place in places(links)
+    ]
+    most = LINKS if verdict.culprits else LINES
+    for place, outcome in shown[:most]:
         yield Text(f"  {place}: ").append(outcome, style="red")
-    if len(places) > LINKS:
-        more = counted(len(places) - LINKS, "more group")
+    if len(shown) > most:
+        more = counted(len(shown) - most, "more group")
         yield Text(f"  and {more} of dead links (--json)", style="dim")
 
 
-def _ends(links: Sequence[DeadLink]) -> list[str]:
-    return list(dict.fromkeys(link.outcome for link in links))
-
-
-def _places(links: Sequence[DeadLink], outcome: str) -> Iterator[tuple[str, str]]:
-    """Yield where links end in one way: hosts that all fail to reach each other, then sources with targets."""
-    sources: dict[str, set[str]] = {}
-    for link in links:
-        if link.outcome == outcome:
-            sources.setdefault(link.target, set()).add(link.source)
-    meshes: dict[frozenset[str], list[str]] = {}
-    for target, names in sources.items():
-        meshes.setdefault(frozenset({*names, target}), []).append(target)
-    for hosts, targets in meshes.items():
-        if len(hosts) > 2 and hosts == set(targets):
-            yield f"among {fold(hosts)}", outcome
-            for target in targets:
-                del sources[target]
-    rest: dict[frozenset[str], list[str]] = {}
-    for target, names in sources.items():
-        rest.setdefault(frozenset(names), []).append(target)
-    for hosts, targets in rest.items():
-        yield f"{fold(hosts)} -> {fold(targets)}", outcome
+def _unnamed(verdict: Verdict) -> Mapping[str, list[Link]]:
+    """Return dead links by outcome, but for those that a culprit is, and those to or from all hosts."""
+    named = {culprit.hosts for culprit in verdict.culprits if culprit.is_link}
+    hosts = {host for link in verdict.dead_links for host in (link.source, link.target)}
+    hosts |= {entry.host for entry in verdict.outcomes} - set(verdict.absent)
+    by_outcome: dict[str, dict[Link, None]] = {}
+    for link in verdict.dead_links:
+        by_outcome.setdefault(link.outcome, {})[link.source, link.target] = None
+    unnamed = {}
+    for outcome, links in by_outcome.items():
+        into, out = Counter(target for _, target in links), Counter(source for source, _ in links)
+        unnamed[outcome] = [
+            (source, target)
+            for source, target in links
+            if (source, target) not in named and len(hosts) - 1 not in (into[target], out[source])
+        ]
+    return unnamed

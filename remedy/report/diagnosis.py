@@ -18,12 +18,13 @@ from remedy.diagnose.diagnosis import (
     Quote,
 )
 from remedy.plan import all_causes
-from remedy.text import counted, fold, to_paste
+from remedy.text import clipped, counted, folded, to_paste
 
 MOMENT = 100  # characters of a line that the timeline shows
 WIDTH = 200  # of a line of a log that is shown
 LINES = 4  # of evidence for the cause, without --all
 INDENT = 4
+CONFIRMATIONS = 2  # below a verdict, which is to be read at a glance
 # Other candidates that are shown without --all: so many, from this score on.
 OTHERS, LIKELY = 3, 0.3
 
@@ -219,12 +220,17 @@ def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[Rendera
 
 
 def _confirmation(confirmation: Confirmation, shown: Collection[str] = ()) -> Text:
-    status = confirmation.status
+    """Return how a cause compares with the hosts, and the first evidence that stands nowhere else."""
+    status, evidence = confirmation.status, confirmation.evidence[:1]
     text = Text(f"{confirmation.label}: ").append(status.value, style=_STYLES[status])
     if confirmation.hosts:
-        text.append(f" on {fold(confirmation.hosts)}")
-    if confirmation.evidence and not (confirmation.hosts and confirmation.evidence[0] in shown):
-        text.append(f", {confirmation.evidence[0]}")
+        text.append(f" on {folded(confirmation.hosts)}")
+    for line in evidence:
+        if confirmation.hosts and line in shown:
+            continue
+        is_of_all = confirmation.hosts == (line.partition(": ")[0],)
+        words = line.partition(": ")[2] if is_of_all else line
+        text.append(f"{':' if is_of_all else ','} {clipped(words, WIDTH)}")
     return text
 
 
@@ -281,11 +287,17 @@ def render_explanation(explanation: Explanation, shown: Collection[str] = ()) ->
         lead = f"{diagnosis.lead.file}: {diagnosis.lead.text.strip()}"
         parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
     # That of the cause first, whatever it is; of the others those that the hosts confirm.
-    for confirmation in sorted(explanation.confirmations, key=lambda c: c.label != label):
-        ruled_out = label == "unknown" and confirmation.status is ConfirmationStatus.REFUTED
-        confirmed = confirmation.status is ConfirmationStatus.CONFIRMED
-        if confirmation.label == label or confirmed or ruled_out:
-            parts.append(Text("             ").append_text(_confirmation(confirmation, shown)))
+    lines = [
+        Text("             ").append_text(_confirmation(confirmation, shown))
+        for confirmation in sorted(explanation.confirmations, key=lambda c: c.label != label)
+        if confirmation.label == label
+        or confirmation.status is ConfirmationStatus.CONFIRMED
+        or (label == "unknown" and confirmation.status is ConfirmationStatus.REFUTED)
+    ]
+    parts += lines[:CONFIRMATIONS]
+    if lines[CONFIRMATIONS:]:
+        more = counted(len(lines) - CONFIRMATIONS, "more cause")
+        parts.append(Text(f"             {more} compared with the hosts (--json)", style="dim"))
     if explanation.command:
         parts.append(Text("run          ", style="bold").append(explanation.command, style="cyan"))
     if label != "unknown":

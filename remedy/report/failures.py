@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
 from remedy.errors import RemedyError, UnreachableError
-from remedy.report import folding
-from remedy.report.folding import Fold, Specimen
+from remedy.sentences import WIDTH, Sentence, as_one, differ, names_in
 from remedy.text import clipped, counted, folded, limited
 
-REASONS = 7
+REASONS = 6
 """Reasons that are shown, two lines each; hosts with others are named together."""
-WIDTH = 400
 # What follows a host's name in its error: the address that was asked.
 _ADDRESS = re.compile(r" \(([^()\s]+?)(?::(\d+))?\)")
-_TIME = re.compile(r"\b\d+(\.\d+)? s\b")
+_SSH_PORT = re.compile(r"-p \d+")
 
 
 @dataclass(frozen=True)
@@ -29,26 +27,33 @@ class HostError:
         host: its name.
         error: the error.
         reason: its message behind the name and the address of the host.
-        words: the host's own.
+        step: what to do next.
         place: the address and port that were asked; "" where its message has none.
     """
 
     host: str
     error: RemedyError
-    reason: str
-    words: tuple[str, ...]
+    reason: Sentence
+    step: Sentence
     place: str = ""
 
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is equal for errors that are shown as one."""
+        return (type(self.error), self.reason.shape, self.step.shape)
 
-def _read(host: str, error: RemedyError) -> HostError:
-    words = (host, host.partition(".")[0] if "." in host else "")
-    if not error.message.startswith(host):
-        return HostError(host, error, f": {error.message}", (*words, ""))
-    rest = error.message[len(host) :]
-    match = _ADDRESS.match(rest)
-    if match is None:
-        return HostError(host, error, rest, (*words, ""))
-    return HostError(host, error, rest[match.end() :], (*words, match[1]), match[0][2:-1])
+
+def _read(host: str, error: RemedyError, names: frozenset[str]) -> HostError:
+    rest = error.message.removeprefix(host)
+    match = _ADDRESS.match(rest) if rest != error.message else None
+    place = match[0][2:-1] if match else ""
+    rest = rest[match.end() :] if match else rest
+    reason = f": {rest}" if rest == error.message else rest
+    # The port of ssh differs without a meaning.
+    step = _SSH_PORT.sub("-p PORT", error.next_step)
+    return HostError(
+        host, error, Sentence.of(host, reason, names), Sentence.of(host, step, names), place
+    )
 
 
 def error_lines(errors: Mapping[str, RemedyError]) -> Iterator[Text]:
@@ -57,39 +62,37 @@ def error_lines(errors: Mapping[str, RemedyError]) -> Iterator[Text]:
     Args:
         errors: by host; what is not merely out of reach comes first, then what most hosts have.
     """
-    known = [_read(host, error) for host, error in errors.items()]
-    words = {item.host: item.words for item in known}
-    folds = folding.alike(map(_specimen, known), words)
-    folds.sort(key=lambda same: (_is_unreachable(same), -len(same.hosts)))
-    for same in folds[:REASONS]:
+    names = names_in(errors)
+    groups: dict[tuple[object, ...], list[HostError]] = {}
+    for host, error in errors.items():
+        item = _read(host, error, names)
+        groups.setdefault(item.shape, []).append(item)
+    order = sorted(groups.values(), key=lambda same: (_is_unreachable(same[0]), -len(same)))
+    for same in order[:REASONS]:
         yield from _lines(same)
-    if folds[REASONS:]:
-        rest = [host for same in folds[REASONS:] for host in same.hosts]
-        reasons = counted(len(folds) - REASONS, "more reason")
+    if order[REASONS:]:
+        rest = [item.host for same in order[REASONS:] for item in same]
+        reasons = counted(len(order) - REASONS, "more reason")
         yield Text(f"  {folded(rest)}: {reasons} (--json has each)", style="red")
 
 
-def _is_unreachable(errors: Fold[HostError]) -> bool:
-    return type(errors.items[0].error) is UnreachableError
+def _is_unreachable(item: HostError) -> bool:
+    return type(item.error) is UnreachableError
 
 
-def _specimen(item: HostError) -> Specimen[HostError]:
-    """Return an error as it is compared: times, and the port of ssh, differ without a meaning."""
-    texts = (_TIME.sub("TIME", item.reason), re.sub(r"-p \d+", "-p PORT", item.error.next_step))
-    return Specimen(item, item.host, (type(item.error),), texts)
-
-
-def _lines(errors: Fold[HostError]) -> Iterator[Text]:
-    first, hosts = errors.items[0], errors.hosts
+def _lines(errors: Sequence[HostError]) -> Iterator[Text]:
+    first, hosts = errors[0], [item.host for item in errors]
     message, step = clipped(first.error.message, WIDTH), first.error.next_step
     if len(hosts) > 1:
         place = f" ({first.host}: {first.place})" if first.place else ""
-        message = f"{folded(hosts)}{place}{clipped(first.reason, WIDTH)}"
-        for option in ("--limit", "--replace"):
-            step = step.replace(f"{option} {first.host}", f"{option} {limited(hosts)}")
-        own = step.replace(limited(hosts), "")
-        if folding.blurred(own, first.words) != own:
+        names = f"{folded(hosts, WIDTH // 2)}{place}"
+        reason = as_one([item.reason for item in errors])
+        message = f"{names}{clipped(reason, max(WIDTH // 2, WIDTH - len(names)))}"
+        if differ([item.step for item in errors]):
             step = f"{step}  (as for {first.host})"
+        else:
+            for option in ("--limit", "--replace"):
+                step = step.replace(f"{option} {first.host}", f"{option} {limited(hosts)}")
     yield Text(f"  {message}", style="red")
     if step:
         yield Text(f"    {step}", style="cyan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.report.failures import error_lines
-from remedy.report.folding import Fold, Specimen, alike, own_words
-from remedy.text import fold
+from remedy.sentences import Sentence, as_one, in_groups, names_in
+from remedy.text import folded
 from remedy.trust import HostKeys, KeyState
 from remedy.values import Document, Headed
 
@@ -91,29 +91,33 @@ def trust_body(
 
 
 def render_keys(hosts: Iterable[HostKeys]) -> RenderableType:
-    """Return each host with the state of its keys, and the fingerprints of those that are not on record.
+    """Return the hosts by the state of their keys, and the fingerprints of those that are not on record.
 
-    Hosts with nothing to compare are shown together, where they are in one state for one reason.
+    Somebody compares these host by host, so each has its own lines; what is said of several stands once.
     """
     every = list(hosts)
-    texts = {
-        host.host: f"{host.state.value}{f' ({host.detail})' if host.detail else ''}"
-        for host in every
-    }
+    names = names_in(host.host for host in every)
+    groups: dict[KeyState, list[HostKeys]] = {}
+    for host in sorted(every, key=lambda host: host.state in COMPARED):
+        groups.setdefault(host.state, []).append(host)
     lines: list[Text] = []
-    for group in folds([host for host in every if host.state not in COMPARED], texts):
-        first = group.items[0]
-        style = STYLES.get(first.state, "green")
-        lines.append(Text(f"{fold(group.hosts):<20} {texts[first.host]}", style=style))
-        lines += error_lines({h.host: h.error for h in group.items if h.error is not None})
-    for host in (host for host in every if host.state in COMPARED):
-        lines.append(Text(f"{host.host:<20} {texts[host.host]}", style=STYLES[host.state]))
-        lines += error_lines({} if host.error is None else {host.host: host.error})
-        lines += [Text(f"    {line}", style="dim") for line in host.fingerprints]
+    for state, members in groups.items():
+        for alike in in_groups(Sentence.of(h.host, h.detail, names) for h in members):
+            own = {sentence.host for sentence in alike}
+            detail = as_one(alike)
+            words = f"{state.value}{f' ({detail})' if detail else ''}"
+            text = f"{folded(sentence.host for sentence in alike):<20} {words}"
+            lines.append(Text(text, style=STYLES.get(state, "green")))
+            lines += error_lines({h.host: h.error for h in members if h.host in own and h.error})
+            if state in COMPARED:
+                lines += _fingerprints([host for host in members if host.host in own])
     return Group(*lines)
 
 
-def folds(hosts: Iterable[HostKeys], texts: Mapping[str, str]) -> list[Fold[HostKeys]]:
-    """Return hosts together that are in one state for one reason."""
-    specimens = (Specimen(host, host.host, (host.state,), (texts[host.host],)) for host in hosts)
-    return alike(specimens, own_words(texts, {}))
+def _fingerprints(hosts: Sequence[HostKeys]) -> Iterator[Text]:
+    """Yield the keys that hosts have shown, those of several hosts beside their names."""
+    width = max((len(host.host) for host in hosts), default=0) + 2
+    for host in hosts:
+        for number, line in enumerate(host.fingerprints):
+            name = (host.host if number == 0 else "") if len(hosts) > 1 else None
+            yield Text("    " + ("" if name is None else f"{name:<{width}}") + line, style="dim")

@@ -8,8 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remedy.report.culprits import WIDTH, culprit_lines, link_lines, texts_shown
-from remedy.text import clipped
+from remedy.report.culprits import culprit_lines, headline, link_lines, texts_shown
+from remedy.sentences import WIDTH
+from remedy.text import clipped, folded
+from remedy.verify.verdict import NOT_TESTED
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Explanation
@@ -35,35 +37,33 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
     """Return what verification proved, in one line, with the figures, or with the culprits."""
     if verdict.passed:
         line = Text("proved       ", style="bold yellow" if verdict.absent else "bold green")
-        line.append(verdict.reason, style="default")
-        return Group(line, render_details(verdict))
+        line.append(clipped(verdict.reason.partition(NOT_TESTED)[0], WIDTH), style="default")
+        return Group(*_with_left_out(line, verdict), render_details(verdict))
     # The causes are read only where a proof failed.
     from remedy.report.diagnosis import render_explanation
 
     line = Text("NOT PROVED   ", style="bold red")
-    line.append(_reason(verdict), style="default")
+    line.append(headline(verdict), style="default")
     evidence = [] if verdict.culprits else verdict.evidence
     more = f"and {len(evidence) - EVIDENCE} more (--json)" if len(evidence) > EVIDENCE else ""
     return Group(
-        line,
+        *_with_left_out(line, verdict),
         *(
             Text(f"             {clipped(text, WIDTH)}", style="dim")
             for text in evidence[:EVIDENCE]
         ),
         *([Text(f"             {more}", style="dim")] if more else []),
         render_details(verdict, explanation.command or "" if explanation else ""),
-        *([render_explanation(explanation, texts_shown(verdict.culprits))] if explanation else []),
+        *([render_explanation(explanation, texts_shown(verdict))] if explanation else []),
     )
 
 
-def _reason(verdict: Verdict) -> str:
-    """Return why nothing is proved, in a line; where culprits are listed below, the first of their reasons."""
-    if not verdict.culprits or len(verdict.reason) <= WIDTH:
-        return clipped(verdict.reason, 2 * WIDTH)
-    more = len(verdict.culprits) - 1
-    first = clipped(verdict.culprits[0].reason, WIDTH)
-    left_out = "".join(verdict.reason.partition("; not tested: ")[1:])
-    return f"{first}{f'; and {more} more' if more else ''}{clipped(left_out, WIDTH)}"
+def _with_left_out(line: Text, verdict: Verdict) -> list[Text]:
+    """Return a line with the hosts that were left out, and why; where that is long, it stands above already."""
+    words = "".join(verdict.reason.partition(NOT_TESTED)[1:])
+    if len(line.plain) + len(words) <= WIDTH:
+        return [line.append(words, style="default")]
+    return [line, Text(f"             not tested, as said above: {folded(verdict.absent)}")]
 
 
 def render_details(verdict: Verdict, command: str = "") -> RenderableType:
@@ -79,10 +79,11 @@ def render_details(verdict: Verdict, command: str = "") -> RenderableType:
     parts += [_slow(host) for host in verdict.slow[:CULPRITS]]
     if len(verdict.slow) > CULPRITS:
         parts.append(Text(f"  and {len(verdict.slow) - CULPRITS} more", style="dim"))
-    parts += culprit_lines(verdict.culprits, command)
-    parts += link_lines(verdict.dead_links)
+    parts += culprit_lines(verdict, command)
+    parts += link_lines(verdict)
     if verdict.dead_count > len(verdict.dead_links):
-        total = f"  {verdict.dead_count:,} calls failed; {len(verdict.dead_links):,} are listed"
+        rest = f"; {len(verdict.dead_links):,} are listed" if verdict.dead_links else ""
+        total = f"  {verdict.dead_count:,} calls failed{rest}"
         parts.append(Text(total, style="dim"))
     return Group(*parts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -12,11 +12,11 @@ from remedy.apply.report import ChangeStatus
 from remedy.audit.survival import Boot, Survival
 from remedy.errors import RemedyError
 from remedy.plan import FindingKind
-from remedy.report import folding
 from remedy.report.results import NOTHING, host_result, problem_lines, result_lines
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.unread import unread_words
-from remedy.text import counted, fold
+from remedy.sentences import by_sentence, in_a_line, notes_folded
+from remedy.text import clipped, counted, folded
 
 STATUS_STYLE = {
     HostStatus.OK: "green",
@@ -28,6 +28,8 @@ STATUS_STYLE = {
     HostStatus.UNSETTLED: "red",
     HostStatus.UNREACHABLE: "red",
 }
+WIDTH = 260
+"""Characters of a line about a wave."""
 UNKNOWN_HOSTS = "nothing is known there"
 SURVIVAL = {
     Boot.SURVIVED: ("booted since the last run; every applied change is still there", "green"),
@@ -69,7 +71,7 @@ def render_hosts(
     for status in HostStatus:
         if by_status[status]:
             line = Text(f"{status.value:<12}", style=STATUS_STYLE[status])
-            parts.append(line.append(fold(by_status[status]), style="default"))
+            parts.append(line.append(_listing(by_status[status]), style="default"))
     parts += _messages(outcome)
     if outcome.mode == "rehearsal":
         parts += result_lines(
@@ -85,8 +87,14 @@ def render_hosts(
     parts += _survival_lines(outcome.survival)
     if outcome.converged is not None:
         parts.append(_convergence(outcome))
-    parts += [Text(f"  {line}", style=_wave_style(line)) for line in outcome.waves]
+    parts += [Text(f"  {clipped(line, WIDTH)}", style=_wave_style(line)) for line in outcome.waves]
     return Group(*parts)
+
+
+def _listing(names: Sequence[str]) -> str:
+    """Return the hosts of a line; where they are too many to be read, how all are seen."""
+    text = folded(names)
+    return f"{text} (--json)" if text.endswith((" more host", " more hosts")) else text
 
 
 def _wave_style(line: str) -> str:
@@ -105,8 +113,8 @@ def _by_status(outcome: RunOutcome) -> dict[HostStatus, list[str]]:
 def _messages(outcome: RunOutcome) -> Iterator[Text]:
     """Yield what was done on hosts beside the changes of a plan, hosts that share it together."""
     messages = ((name, host.message) for name, host in outcome.hosts.items() if host.message)
-    for hosts, message in folding.by_text(messages):
-        yield Text(f"  {hosts}: {message}", style="green")
+    for hosts, message in by_sentence(messages):
+        yield Text(f"  {in_a_line(hosts, message)}", style="green")
 
 
 def _convergence(outcome: RunOutcome) -> Text:
@@ -114,11 +122,13 @@ def _convergence(outcome: RunOutcome) -> Text:
     by_status = _by_status(outcome)
     bad = [*by_status[HostStatus.FAILED], *by_status[HostStatus.NOT_REACHED]]
     if bad:
-        return Text(f"not right    {fold(bad)}: see above for the reason and the fix", style="red")
+        return Text(
+            f"not right    {folded(bad)}: see above for the reason and the fix", style="red"
+        )
     if by_status[HostStatus.UNSETTLED]:
         names = by_status[HostStatus.UNSETTLED]
         itself = "itself" if len(names) == 1 else "themselves"
-        words = f"{fold(names)}: about to change by {itself}, so not judged"
+        words = f"{folded(names)}: about to change by {itself}, so not judged"
         return Text(f"not all      {words}", style="red")
     if by_status[HostStatus.UNREACHABLE]:
         unread = [outcome.hosts[name].error for name in by_status[HostStatus.UNREACHABLE]]
@@ -139,10 +149,10 @@ def _survival_lines(survival: Mapping[str, Survival]) -> Iterator[Text]:
     for boot, (message, style) in SURVIVAL.items():
         names = [name for name, host in survival.items() if host.boot is boot]
         if names:
-            yield Text(f"{fold(names)}: {message}", style=style)
+            yield Text(f"{folded(names)}: {message}", style=style)
         lost = ((name, title) for name in names for title in survival[name].changes)
-        for hosts, title in folding.by_text(lost):
-            yield Text(f"  {hosts}: {title}", style=style)
+        for hosts, title in by_sentence(lost):
+            yield Text(f"  {in_a_line(hosts, title)}", style=style)
 
 
 def last_lines(outcome: RunOutcome) -> Iterator[Text]:
@@ -157,7 +167,7 @@ def last_lines(outcome: RunOutcome) -> Iterator[Text]:
             yield Text(f"taken back by run {outcome.run}, which can itself be taken back")
         else:
             yield Text("nothing was taken back", style="yellow")
-    yield from (Text(warning, style="yellow") for warning in outcome.warnings)
+    yield from (Text(note, style="yellow") for note in notes_folded(outcome.warnings))
     unknown = {
         name: len(facts)
         for name, host in outcome.hosts.items()
@@ -166,5 +176,5 @@ def last_lines(outcome: RunOutcome) -> Iterator[Text]:
     if unknown:
         number = counted(sum(unknown.values()), "fact")
         yield Text(
-            f"unknown      {fold(unknown)}: {number} could not be read or judged", style="magenta"
+            f"unknown      {folded(unknown)}: {number} could not be read or judged", style="magenta"
         )

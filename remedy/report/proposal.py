@@ -13,6 +13,7 @@ from remedy.report.failures import error_lines
 from remedy.report.plan import render_plan
 from remedy.report.rollback import render_rollback
 from remedy.report.whole import render_body, render_commands, render_head, render_whole
+from remedy.sentences import notes_folded
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal
@@ -26,7 +27,7 @@ def render_proposal(proposal: Proposal, *, commands: bool = False) -> Renderable
         proposal: what would be done.
         commands: whether every command and file is shown whole, also of changes that remedy itself made.
     """
-    notes = [Text(note, style="yellow") for note in proposal.notes]
+    notes = [Text(note, style="yellow") for note in notes_folded(proposal.notes)]
     if proposal.probe is None:
         return Group(*notes, render_rollback(proposal, commands=commands))
     plan = _plan(proposal, proposal.probe, len(proposal.unread), commands=commands)

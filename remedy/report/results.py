@@ -12,11 +12,10 @@ from rich.text import Text
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
-from remedy.report import folding
 from remedy.report.failures import error_lines
-from remedy.report.folding import Specimen
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import counted, fold, folded
+from remedy.sentences import NAMES, WIDTH, Sentence, as_one, by_sentence, in_a_line, names_in
+from remedy.text import clipped, counted, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
 MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
@@ -26,6 +25,11 @@ REPAIR = (
 INDENT = 14
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _SECONDS = re.compile(r"(\d\d:\d\d:\d\d)\.\d+")
+WORDS = 150
+"""Characters of a title with the hosts before it, and of a host's own words."""
+PROBLEMS = 4
+"""Results of changes that were not made, and kinds of what is left, that are shown; the others are counted."""
+_NUMBER = re.compile(r"^\d+-")
 QUOTES = 8
 """Lines of a host's own words about a change that failed."""
 LEFT = "still there: "
@@ -43,44 +47,73 @@ class HostResult(NamedTuple):
     detail: str
 
 
-def result_lines(results: Iterable[HostResult], plan: Plan | None = None) -> Iterator[Text]:
+def result_lines(
+    results: Iterable[HostResult], plan: Plan | None = None, most: int = 0
+) -> Iterator[Text]:
     """Yield a line for each result, and the rest of a long reason below it.
 
     Args:
         results: in any order.
         plan: gives the titles of the changes; None for the ids alone.
+        most: how many are shown, those of most hosts; 0 for all.
     """
     titles = {(c.host, c.id): c.title for c in plan.changes} if plan else {}
     every = list(results)
-    words = folding.own_words((result.host for result in every), plan.addresses if plan else {})
-    specimens = (
-        Specimen(
+    names = names_in(result.host for result in every)
+    groups: dict[tuple[object, ...], list[_Ended]] = {}
+    for result in every:
+        ended = _Ended(
             result,
-            result.host,
-            (result.status, result.change),
-            (titles.get((result.host, result.change), ""), result.detail),
+            Sentence.of(result.host, titles.get((result.host, result.change), ""), names),
+            Sentence.of(result.host, result.detail.rstrip("\n"), names),
         )
-        for result in every
-    )
-    for group in folding.alike(specimens, words):
-        title, detail = (folding.folded_text(group, place, words) for place in (0, 1))
-        yield from _result(group.items[0]._replace(detail=detail), title, group.hosts)
+        groups.setdefault(ended.shape, []).append(ended)
+    order = list(groups.values())
+    if 0 < most < len(order):
+        order.sort(key=len, reverse=True)
+    shown = order[:most] if most else order
+    for group in shown:
+        yield from _result(group, max(1, QUOTES // len(shown)))
+    if rest := order[len(shown) :]:
+        hosts = folded((ended.result.host for group in rest for ended in group), NAMES)
+        yield Text(f"  {hosts}: {counted(len(rest), 'more result')} (--json has each)", style="red")
 
 
-def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Text]:
+class _Ended(NamedTuple):
+    """How a change ended on a host, with its title and the host's own words."""
+
+    result: HostResult
+    title: Sentence
+    detail: Sentence
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is equal for results that are shown as one; the number of a change differs with those before."""
+        change = _NUMBER.sub("", self.result.change)
+        return (self.result.status, change, self.title.shape, self.detail.shape)
+
+
+def _result(group: Sequence[_Ended], quotes: int) -> Iterator[Text]:
     """Yield how a change ended on hosts."""
-    _, change, status, detail = result
+    _, change, status, _ = group[0].result
+    if len({ended.result.change for ended in group}) > 1:
+        change = _NUMBER.sub("", change)
+    title, detail = as_one([e.title for e in group]), as_one([e.detail for e in group])
     style = STYLES.get(status, "red")
     line = Text(f"  {status:<{INDENT - 2}}", style=style)
-    line.append(f"{fold(hosts)}: ", style="default")
+    hosts = folded((ended.result.host for ended in group), NAMES)
+    title = clipped(title, max(WORDS // 2, WORDS - len(hosts)))
+    line.append(f"{hosts}: ", style="default")
     line.append(title or change, style="default")
     if status == ChangeStatus.FAILED.value and not detail:
         detail = "no reason was given"
-    first, *rest = _shortened(detail).rstrip("\n").split("\n")
+    first, *rest = _shortened(detail).split("\n")
+    first = clipped(first, max(WORDS // 2, WIDTH - len(line.plain)))
     yield line.append(f": {first}" if first else "", style=style)
-    yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
-    if len(rest) > QUOTES:
-        more = counted(len(rest) - QUOTES, "more line")
+    for text in rest[:quotes]:
+        yield Text(f"{'':{INDENT}}{QUOTED}{clipped(text, WORDS)}", style=style)
+    if len(rest) > quotes:
+        more = counted(len(rest) - quotes, "more line")
         yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
 
 
@@ -123,6 +156,7 @@ def problem_lines(
             if _is_problem(result)
         ),
         plan,
+        PROBLEMS,
     )
     yield from _consequences(hosts)
 
@@ -150,7 +184,13 @@ def _consequences(hosts: Mapping[str, HostOutcome]) -> Iterator[Text]:
             for finding in host.findings:
                 if finding.kind is FindingKind.DRIFT:
                     lines.append((name, f"{LEFT}{finding.title}"))
-    for names, text in folding.by_text(lines):
-        yield Text(f"  {names}: {text}", style="yellow" if text.startswith(LEFT) else "red")
+    alike = by_sentence(lines)
+    for names, text in alike[:PROBLEMS]:
+        style = "yellow" if text.startswith(LEFT) else "red"
+        yield Text(f"  {in_a_line(names, text)}", style=style)
+    if rest := alike[PROBLEMS:]:
+        yield Text(
+            f"  and {len(rest)} more of what is left there (--json has each)", style="yellow"
+        )
     if any_failed:
         yield Text(f"    {REPAIR}", style="cyan")

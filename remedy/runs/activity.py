@@ -10,7 +10,7 @@ from remedy.apply.start import origin
 from remedy.audit import Journal
 from remedy.errors import RemedyError
 from remedy.runs import host
-from remedy.text import fold
+from remedy.text import folded
 from remedy.transport import HostEvent
 
 AGAIN = "reading again"
@@ -158,18 +158,18 @@ def interrupted(
     lines += () if activity.ended else _record(activity, signal, code)
     if outer is not None:
         lines.append(f"run {activity.run} takes a wave of run {outer.run} back, whose proof failed")
-    lines += [f"{fold(activity.tested)}: {TESTED}"] if activity.tested else []
-    lines += [f"{fold(names)}: {words}" for words, names in _requested(activity).items()]
+    lines += [f"{folded(activity.tested)}: {TESTED}"] if activity.tested else []
+    lines += [f"{folded(names)}: {words}" for words, names in _requested(activity).items()]
     if not activity.began:
         commands = (*_resumed_commands(activity, inventory), *_asked_commands(activity, inventory))
         return Interruption((*lines, *_unchanged(activity)), commands)
-    lines += [f"{fold(names)}: {words}" for words, names in activity.known().items()]
+    lines += [f"{folded(names)}: {words}" for words, names in activity.known().items()]
     for words, names in ({} if outer is None else outer.known()).items():
         others = [name for name in names if name not in activity.planned]
-        lines += [f"{fold(others)}: {words}"] if others else []
+        lines += [f"{folded(others)}: {words}"] if others else []
     waiting = [n for n in activity.at_work if activity.steps.get(n) in ("confirming", "answered")]
     if waiting:
-        lines.append(f"{fold(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
+        lines.append(f"{folded(waiting)}: {UNCONFIRMED.format(seconds=guard_seconds)}")
     return Interruption(tuple(lines), _commands(activity, inventory))
 
 

@@ -6,7 +6,10 @@ import shlex
 
 from remedy.errors import RefusedError
 from remedy.runs.gate import Proposal
-from remedy.text import fold
+from remedy.text import folded, listed
+
+DOUBLES = 3
+"""Pairs of entries that are one machine, in one sentence; more are counted."""
 
 
 def agree(proposal: Proposal, *, accept_high_risk: bool = False) -> None:
@@ -36,7 +39,7 @@ def agree(proposal: Proposal, *, accept_high_risk: bool = False) -> None:
     if proposal.plan.changes and proposal.unseen:
         host, address = next(iter(proposal.unseen.items()))
         raise RefusedError(
-            f"{fold(proposal.unseen)}: {address} ({host}) is an address from which no peer got an answer: "
+            f"{folded(proposal.unseen)}: {address} ({host}) is an address from which no peer got an answer: "
             "--yes does not cover that",
             next_step="Give cluster_address of these hosts in the inventory, or leave --yes out to be asked.",
         )
@@ -50,7 +53,7 @@ def refuse_doubles(proposal: Proposal) -> None:
     """
     doubles = [claim for claim in proposal.claims if claim.same]
     if doubles:
-        pairs = ", ".join(f"{claim.owner} and {claim.host}" for claim in doubles)
+        pairs = listed((f"{claim.owner} and {claim.host}" for claim in doubles), DOUBLES)
         others = shlex.quote("!".join(("*", *(claim.host for claim in doubles))))
         raise RefusedError(
             f"{pairs}: two entries of the inventory, and one machine, as shown above",
@@ -61,7 +64,7 @@ def refuse_doubles(proposal: Proposal) -> None:
 
 def claimed(proposal: Proposal) -> str:
     """Return in words at the addresses of which hosts the machines of other entries answer."""
-    hosts = fold(claim.host for claim in proposal.claims)
+    hosts = folded(claim.host for claim in proposal.claims)
     if len(proposal.claims) == 1:
         return f"at the address of {hosts} answers the machine of another entry, as shown above"
     return f"at the addresses of {hosts} answer the machines of other entries, as shown above"

@@ -20,7 +20,7 @@ from remedy.probe import fingerprint
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
-from remedy.text import fold
+from remedy.text import folded
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,18 @@ class Earlier:
         """Yield which hosts need no further proof, in sentences."""
         for run, names in self.held.items():
             yield (
-                f"{fold(names)}: changed before by this plan; proved by run {run} since, and as it was then"
+                f"{folded(names)}: changed before by this plan; proved by run {run} since, and as it was then"
             )
 
     def notes(self) -> Iterator[str]:
         """Yield what somebody who decides has to know, in sentences."""
         for wave in self.waves:
             changed = f"changed by {wave.words} without a proof"
-            yield f"{fold(wave.hosts)}: {changed}; proved before a further host is changed"
+            yield f"{folded(wave.hosts)}: {changed}; proved before a further host is changed"
         yield from self.held_words()
         if self.left_out:
             yield (
-                f"{fold(self.left_out)}: changed before by this plan without a proof, and NOT proved first: "
+                f"{folded(self.left_out)}: changed before by this plan without a proof, and NOT proved first: "
                 "not selected by --limit"
             )
 
@@ -158,7 +158,7 @@ def still_unproved(
     changed = f"changed by run {agreement.resumes}, or one that it resumed, without a proof"
     lines = []
     if now:
-        lines.append(f"{fold(now)}: {changed}; proved at the end of this run")
+        lines.append(f"{folded(now)}: {changed}; proved at the end of this run")
     if rest:
-        lines.append(f"{fold(rest)}: {changed}; NOT proved by this run either")
+        lines.append(f"{folded(rest)}: {changed}; NOT proved by this run either")
     return tuple(lines)

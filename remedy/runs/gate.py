@@ -32,7 +32,8 @@ from remedy.runs.earlier import Earlier
 from remedy.runs.outcome import HostOutcome, RunOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.session import Session
-from remedy.text import counted, fold, quoted
+from remedy.sentences import by_sentence
+from remedy.text import counted, quoted
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,8 @@ class Proposal:
     @property
     def final_words(self) -> tuple[str, ...]:
         """What nothing takes back of the run that is to be taken back, each once with its hosts."""
-        hosts: dict[str, list[str]] = {}
-        for change in self.irreversible:
-            hosts.setdefault(change.title, []).append(change.host)
-        return tuple(
-            f"{fold(names)}: CANNOT be taken back: {title}" for title, names in hosts.items()
-        )
+        titles = by_sentence((change.host, change.title) for change in self.irreversible)
+        return tuple(f"{hosts}: CANNOT be taken back: {title}" for hosts, title in titles)
 
     @property
     def high_risk(self) -> tuple[Change, ...]:

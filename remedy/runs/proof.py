@@ -210,6 +210,7 @@ def _participants(
 ) -> Participants:
     """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
     known: dict[str, list[str]] = {}
+    titles = {(finding.host, finding.title) for finding in scene.plan.findings}
     for finding in scene.plan.findings:
         if finding.host is not None:
             evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
@@ -218,7 +219,8 @@ def _participants(
             for name, words in _about_hosts(finding, [host.name for host in tested]):
                 known.setdefault(name, []).append(words)
     for change in scene.plan.changes:
-        known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
+        if (change.host, change.reason) not in titles:
+            known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
     curable = frozenset(change.host for change in scene.plan.changes)
     typed, groups = quoted(inventory.path), inventory.groups
     return Participants(tested, scene.fleet.states, known, curable, typed, groups)

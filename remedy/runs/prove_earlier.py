@@ -15,7 +15,7 @@ from remedy.runs.earlier import Earlier
 from remedy.runs.outcome import HostOutcome
 from remedy.runs.probe import ProbeResult
 from remedy.runs.wave import WaveProof, Waves, prove_wave, proved_words, suspect_words
-from remedy.text import fold, limited
+from remedy.text import folded, limited
 
 
 def prove_earlier(
@@ -106,6 +106,6 @@ def _stop_without(proofs: Waves, wave: UnprovedWave, proof: WaveProof) -> None:
 
 def _red_words(wave: UnprovedWave, proof: WaveProof, back: str) -> Iterator[str]:
     """Yield what is known of a wave whose proof failed, in words; ``back`` is what takes it back."""
-    partners = fold(proof.partners) or "nobody"
+    partners = folded(proof.partners) or "nobody"
     yield f"{wave.words}: NOT PROVED with {partners}: {proof.reason}"
-    yield f"{wave.words}: {fold(wave.hosts)}: not taken back; to take it back: {back}"
+    yield f"{wave.words}: {folded(wave.hosts)}: not taken back; to take it back: {back}"

@@ -16,7 +16,7 @@ from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.proof import Scene, prove, record
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.text import fold, limited, quoted
+from remedy.text import folded, limited, quoted
 
 # The cause that deploys/schedule.py finds.
 SCHEDULED = "change-scheduled"
@@ -80,7 +80,7 @@ def passing(plan: Plan, inventory: Path) -> tuple[str, ...]:
         if finding.label == SCHEDULED and finding.kind is FindingKind.UNKNOWN and finding.host:
             hosts.setdefault(finding.title, []).append(finding.host)
     return tuple(
-        f"{fold(names)}: {title}; the verdict holds until then. What to do: remedy check {quoted(inventory)} "
+        f"{folded(names)}: {title}; the verdict holds until then. What to do: remedy check {quoted(inventory)} "
         f"--limit {limited(names)}"
         for title, names in hosts.items()
     )

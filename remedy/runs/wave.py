@@ -25,7 +25,8 @@ from remedy.runs.probe import ProbeResult, read_hosts
 from remedy.runs.proof import Proof, Scene, prove
 from remedy.runs.session import Session
 from remedy.runs.suspects import Suspect, suspects
-from remedy.text import fold
+from remedy.sentences import by_sentence
+from remedy.text import folded
 from remedy.verify.verdict import NarrowLink, Verdict, culprit
 
 GOOD = (HostStatus.OK, HostStatus.CHANGED)
@@ -92,7 +93,7 @@ def prove_wave(
     if len(good) + len(partners) < 2 or not good:
         reason = "no host of the wave is right"
         if good:
-            reason = f"no host is there to prove {fold(good)} with: the last proof of none holds"
+            reason = f"no host is there to prove {folded(good)} with: the last proof of none holds"
         return WaveProof(
             good, tuple(partners), None, "; ".join((reason, *bad[:SHOWN])), passed=False
         )
@@ -345,20 +346,22 @@ def _touched(story: Story, change: Change) -> bool:
 
 def proved_words(proof: WaveProof) -> str:
     """Return what the proof of a good wave showed, in words."""
-    with_whom = f"with {fold(proof.partners)}" if proof.partners else "each other, without partners"
-    return f"{fold(proof.hosts)} proved {with_whom}"
+    with_whom = (
+        f"with {folded(proof.partners)}" if proof.partners else "each other, without partners"
+    )
+    return f"{folded(proof.hosts)} proved {with_whom}"
 
 
 def _red_words(
     number: int, proof: WaveProof, taken: TakenBack, named: Sequence[Suspect], show: str
 ) -> Iterator[str]:
     """Yield what happened to a red wave, in words; ``show`` is the command that shows its run."""
-    yield f"wave {number}: NOT PROVED with {fold(proof.partners) or 'nobody'}: {proof.reason}"
+    yield f"wave {number}: NOT PROVED with {folded(proof.partners) or 'nobody'}: {proof.reason}"
     yield f"wave {number}: taken back by run {taken.run}"
     if taken.as_before:
-        yield f"wave {number}: {fold(taken.as_before)}: as before the run, byte for byte"
-    for name, words in taken.failed.items():
-        yield f"wave {number}: {name}: NOT as before the run: {words}"
+        yield f"wave {number}: {folded(taken.as_before)}: as before the run, byte for byte"
+    for names, words in by_sentence(taken.failed.items()):
+        yield f"wave {number}: {names}: NOT as before the run: {words}"
     if taken.again is not None:
         verdict = taken.again.verdict
         words = "proved again" if verdict.passed else f"NOT proved again: {verdict.reason}"

@@ -9,7 +9,7 @@ from statistics import median_low
 
 from remedy.probe import HostState, Resolved
 from remedy.probe.resolved import Answers
-from remedy.text import listed
+from remedy.text import folded
 from remedy.values import Unknown
 from remedy.verify.allreduce import limits
 from remedy.verify.allreduce.plan import RankPlan
@@ -69,7 +69,7 @@ def _same_names(states: Mapping[str, HostState]) -> Iterator[Culprit]:
     for word, hosts in by_name.items():
         if len(hosts) > 1:
             yield Culprit(
-                name=", ".join(hosts),
+                name=folded(hosts),
                 hosts=tuple(hosts),
                 reason=f"{len(hosts)} hosts call themselves {word!r}",
             )
@@ -181,5 +181,5 @@ def _warnings(states: Mapping[str, HostState]) -> Iterator[str]:
             torches[" and ".join(versions) or "none"].append(name)
     for what, hosts_by_version in (("GPU drivers", drivers), ("torch versions", torches)):
         if len(hosts_by_version) > 1:
-            words = [f"{version}: {listed(hosts)}" for version, hosts in hosts_by_version.items()]
+            words = [f"{version}: {folded(hosts)}" for version, hosts in hosts_by_version.items()]
             yield f"different {what}: {'; '.join(words)}"

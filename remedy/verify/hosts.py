@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.probe import HostState
-from remedy.text import limited, listed
+from remedy.text import expand, folded, limited
 from remedy.values import Record
 from remedy.verify.verdict import Culprit
 
@@ -65,10 +66,11 @@ class Participants:
             for line in self.known.get(host, ())
         )
         if not known and culprit.hosts and self.states:
-            known = (f"check finds nothing wrong on {listed(culprit.hosts)}",)
+            known = (f"check finds nothing wrong on {folded(culprit.hosts)}",)
+        curable = [host for host in culprit.hosts if host in self.curable]
         step = culprit.next_step or (
-            f"remedy apply {self.inventory} --limit {limited(culprit.hosts)}"
-            if self.curable.intersection(culprit.hosts)
+            f"{apply_step(self.inventory)}{limited(curable)}"
+            if curable
             else self.closer(culprit.hosts)
         )
         return culprit.model_copy(update={"facts": (*culprit.facts, *known), "next_step": step})
@@ -84,3 +86,17 @@ class Participants:
         others = [name for name in names if name not in chosen]
         sound = others[: max(1, 3 - len(chosen))]
         return f"remedy verify {self.inventory} --limit {limited([*chosen, *sound])} --explain"
+
+
+def apply_step(inventory: str) -> str:
+    """Return the command that changes hosts, up to their names."""
+    return f"remedy apply {inventory} --limit "
+
+
+def hosts_of_step(step: str) -> list[str]:
+    """Return the hosts behind the ``--limit`` of a command, as ``limited`` wrote them."""
+    words = shlex.split(step)
+    if "--limit" not in words[:-1]:
+        return []
+    names = words[words.index("--limit") + 1]
+    return expand(names) if "[" in names else names.split(",")

@@ -11,8 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from remedy.sentences import notes_folded
 from remedy.spec import VerifySpec
-from remedy.text import counted, listed
+from remedy.text import counted, folded, listed
+from remedy.verify.accusations import names_of, summary
 from remedy.verify.allreduce import preflight
 from remedy.verify.allreduce.divided import PartRuns, between_groups, combined, parts_rung
 from remedy.verify.allreduce.division import Division, HostGroup, divide
@@ -36,7 +38,6 @@ from remedy.verify.verdict import (
     accused,
     because_of,
     culprit,
-    summary,
 )
 
 
@@ -167,10 +168,10 @@ class _Climb:
 
     def _facts_rung(self) -> Rung:
         """What the probes show, before anything is started."""
-        wrong = [culprit.reason for culprit in self.facts.culprits]
+        wrong = [summary(self.facts.culprits)] if self.facts.culprits else []
         if count := len(self.facts.nameless):
             wrong.append(f"{counted(count, 'name')} resolve{'s' * (count == 1)} wrongly")
-        notes = filter(None, [self.ranks.unjudged, *self.facts.warnings])
+        notes = filter(None, [self.ranks.unjudged, *notes_folded(self.facts.warnings)])
         return Rung(name="facts", passed=not wrong, message="; ".join(wrong or notes))
 
     def _links(self, *, tried: bool) -> Reach:
@@ -208,7 +209,7 @@ class _Climb:
             if not test.verdict.passed
         ]
         good = listed(f"{new} with {old}" for new, old in pairs)
-        message = "; ".join(culprit.reason for culprit in failed) or good
+        message = summary(failed) or good
         self._reached(Rung(name="new hosts", passed=not failed, message=message))
         return failed
 
@@ -219,7 +220,7 @@ class _Climb:
         self._reached(inside)
         verdict = fleet.verdict
         if inside.passed is False:
-            bad = listed(_bad_inside(fleet))
+            bad = folded(_bad_inside(fleet))
             whole = Rung(name="whole fleet", passed=None, message=f"not climbed because of {bad}")
         else:
             passed, reason, seconds = verdict.passed, verdict.reason, verdict.seconds
@@ -274,7 +275,7 @@ class _Climb:
     def _ended(self, culprits: Sequence[Culprit], links: Reach) -> Verdict:
         """The verdict where the ladder ended before the all-reduce."""
         reasons = accused(culprits)
-        why = because_of(culprit.name for culprit in culprits)
+        why = because_of(names_of(culprits))
         climbed = {rung.name for rung in self.rungs}
         above = (
             Rung(name="inside each host", passed=None, message=why),
@@ -325,5 +326,5 @@ def _inside(runs: Sequence[GroupRun]) -> Rung:
             missing |= run.missing
     if not missing:
         return Rung(name="inside each host", passed=True)
-    message = f"not everywhere: {listed(sorted(missing))}"
+    message = f"not everywhere: {folded(sorted(missing))}"
     return Rung(name="inside each host", passed=None, message=message)

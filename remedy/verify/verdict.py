@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from remedy.sentences import Sentence, as_one, in_groups, names_in
 from remedy.spec import EngineName, LauncherName
-from remedy.text import listed
+from remedy.text import clipped, counted, folded
 from remedy.values import Record
 
 Backend = Literal["nccl", "gloo", "mpi", "mccl", "hccl"]
@@ -81,13 +82,31 @@ class Rung(Record):
     seconds: float = 0.0
 
 
+class LinkEnding(Record):
+    """How some links of a culprit end, all in one way.
+
+    Args:
+        way: to the host ("in"), from it ("out"), or the one link that is named.
+        outcome: how they end.
+        count: how many links.
+        ports: on which; 0 is all.
+    """
+
+    way: Literal["in", "out", "link"]
+    outcome: LinkOutcome
+    count: int
+    ports: tuple[int, ...] = ()
+
+
 class Culprit(Record):
     """A host, or a link between two, that a verification names.
 
     Args:
-        name: "gpu07", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named for.
+        name: "gpu07", "gpu[07-09]", or "gpu07 -> gpu19"; "" where something is wrong that no host can be named
+            for.
         hosts: that it concerns.
         reason: a sentence.
+        endings: how its links end, where it is named for these.
         facts: what was seen of it, and what is known of the state of these hosts.
         next_step: the command to type, or what to do.
     """
@@ -95,13 +114,21 @@ class Culprit(Record):
     name: str = ""
     hosts: tuple[str, ...] = ()
     reason: str
+    endings: tuple[LinkEnding, ...] = ()
     facts: tuple[str, ...] = ()
     next_step: str = ""
 
     @property
+    def is_link(self) -> bool:
+        """Whether it is a link, or one both ways, and no host is named."""
+        return "-> " in self.name
+
+    @property
     def why(self) -> str:
         """The reason, to be read after ``name``, which it may begin with."""
-        return self.reason.removeprefix(self.name).lstrip(": ") or self.reason
+        rest = self.reason.removeprefix(self.name)
+        is_longer_name = rest[:1].isalnum() or rest[:1] in ("-", "_", ".")
+        return self.reason if is_longer_name else rest.lstrip(": ") or self.reason
 
 
 def culprit(reason: str, *hosts: str) -> Culprit:
@@ -112,7 +139,7 @@ def culprit(reason: str, *hosts: str) -> Culprit:
         hosts: none where nobody can be named.
     """
     names = tuple(dict.fromkeys(hosts))
-    return Culprit(name=listed(names), hosts=names, reason=reason)
+    return Culprit(name=folded(names), hosts=names, reason=reason)
 
 
 class DeadLink(Record):
@@ -291,22 +318,36 @@ class Verdict(Record):
         """
         if not hosts:
             return self
-        by_reason: dict[str, list[str]] = {}
-        for name, why in hosts.items():
-            by_reason.setdefault(_without_host(name, why), []).append(name)
-        groups = [f"{listed(names)} ({why})" for why, names in list(by_reason.items())[:3]]
-        others = sum(len(names) for names in list(by_reason.values())[3:])
-        left_out = f"not tested: {', '.join(groups)}" + (f" and {others} more" if others else "")
         more = (
             HostVerdict(host=name, outcome="not-tested", reason=why) for name, why in hosts.items()
         )
         return self.model_copy(
             update={
-                "reason": f"{self.reason}; {left_out}",
+                "reason": f"{self.reason}{NOT_TESTED}{_left_out(hosts)}",
                 "outcomes": (*self.outcomes, *more),
                 "absent": tuple(hosts),
             }
         )
+
+
+NOT_TESTED = "; not tested: "
+"""Before the hosts that were left out of a run, in the reason of its verdict."""
+REASONS = 3
+REASON_WIDTH = 160
+
+
+def _left_out(hosts: Mapping[str, str]) -> str:
+    """Return hosts with the reason why they were left out, those with one reason together."""
+    names = names_in(hosts)
+    sentences = (Sentence.of(name, _without_host(name, why), names) for name, why in hosts.items())
+    groups = sorted(in_groups(sentences), key=len, reverse=True)
+    parts = [
+        f"{folded((s.host for s in group), REASON_WIDTH)} ({clipped(as_one(group), REASON_WIDTH)})"
+        for group in groups[:REASONS]
+    ]
+    rest = [sentence.host for group in groups[REASONS:] for sentence in group]
+    more = f" and {counted(len(rest), 'more host')}" if rest else ""
+    return ", ".join(parts) + more
 
 
 def not_launched(hosts: Sequence[str], reason: str, next_step: str) -> Verdict:
@@ -334,16 +375,9 @@ def _without_host(name: str, reason: str) -> str:
     return re.sub(rf"^{re.escape(name)}(?: \([^()]*\))?: ", "", reason)
 
 
-def summary(culprits: Iterable[Culprit]) -> str:
-    """Sum up what the culprits did, in a sentence: the first three of them."""
-    reasons = [culprit.reason for culprit in culprits]
-    more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-    return "; ".join(reasons[:3]) + more
-
-
-def because_of(culprits: Iterable[str]) -> str:
-    """Say why hosts that may be sound were not proved."""
-    return f"the group could not be proved because of {listed(culprits)}"
+def because_of(names: str) -> str:
+    """Say why hosts that may be sound were not proved; ``names`` are the culprits in words."""
+    return f"the group could not be proved because of {names or 'the others'}"
 
 
 def accused(culprits: Iterable[Culprit]) -> dict[str, str]:

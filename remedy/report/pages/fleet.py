@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 
 from remedy.audit.story import Story
 from remedy.plan import Plan
@@ -110,7 +111,7 @@ def fleet_page(runs: Sequence[Story], inventory: str, plans: Mapping[str, Plan])
 
     Args:
         runs: of the journal, in the order in which they began.
-        inventory: the file's name.
+        inventory: its file.
         plans: by run, what it carried out, where that is kept: it has the titles of changes.
     """
     rows = [row_of(story) for story in runs]
@@ -118,10 +119,10 @@ def fleet_page(runs: Sequence[Story], inventory: str, plans: Mapping[str, Plan])
     verdicts = [row for row in rows if row.proof]
     last = f"last {verdicts[-1].proof}" if verdicts else "never verified"
     sheet = Sheet(
-        inventory,
+        Path(inventory).name,
         f"{counted(len(rows), 'run')}, {last}",
         verdicts[-1].kind_look if verdicts else "part",
-        rows=(("runs", span),) if span else (),
+        rows=(("inventory", inventory), *((("runs", span),) if span else ())),
     )
     return render_page(
         "fleet.html",
@@ -146,7 +147,7 @@ def row_of(story: Story) -> RunRow:
         story.mode,
         story.count,
         made,
-        folded(hosts, NAMES).removesuffix(" (--json)") if hosts else "",
+        folded(hosts, NAMES) if hosts else "",
         end,
         kind.outcome if kind in (PROVED, PART, RED) else "",
         kind,

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from remedy.report.culprits import Fact, accused_of, facts_of
+from remedy.sentences import Sentence, as_one, in_groups, names_in
 from remedy.text import counted, fold, folded
 from remedy.verify.verdict import Bandwidth, Verdict
 
@@ -321,7 +323,45 @@ def _squares(verdict: Verdict, hosts: Sequence[str]) -> Mapping[tuple[str, str],
     return squares
 
 
-# ---- tests and hosts
+# ---- culprits, tests and hosts
+
+
+@dataclass(frozen=True)
+class CulpritBlock:
+    """Hosts or links that are named for one reason.
+
+    Args:
+        names: whom; "" where nobody can be named.
+        reason: what follows the names in the sentence.
+        also: further reasons of some of the hosts, and what was seen, a line each.
+        each: every culprit by itself, where these are several.
+    """
+
+    names: str
+    reason: str
+    also: tuple[str, ...]
+    seen: tuple[str, ...]
+    each: tuple[str, ...]
+
+
+def culprits_of(verdict: Verdict) -> tuple[CulpritBlock, ...]:
+    """Return whom the verdict names, those with one reason together, and nothing left out."""
+    return tuple(
+        CulpritBlock(
+            group.name,
+            group.sentence.removeprefix(group.name) if group.name else f": {group.sentence}",
+            tuple(f"{fold(reason.hosts)}: {reason.text}" for reason in group.also.values()),
+            tuple(_of_hosts(fact, group.hosts) for fact in facts_of(group)),
+            tuple(culprit.reason for culprit in group.culprits) if group.culprits[1:] else (),
+        )
+        for group in accused_of(verdict)
+    )
+
+
+def _of_hosts(fact: Fact, of: Sequence[str]) -> str:
+    """Return what was seen, with the hosts where these are not all of them."""
+    is_of_all = not fact.hosts or set(fact.hosts) == set(of)
+    return fact.text if is_of_all else f"{fold(fact.hosts)}: {fact.text}"
 
 
 @dataclass(frozen=True)
@@ -353,11 +393,14 @@ class HostRow:
 
 def hosts_of(verdict: Verdict) -> tuple[HostRow, ...]:
     """Return how the hosts ended, those that ended alike together."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    names = names_in(entry.host for entry in verdict.outcomes)
+    ended: dict[str, list[Sentence]] = {}
     for entry in verdict.outcomes:
-        alike.setdefault((entry.outcome, entry.reason), []).append(entry.host)
+        reason = entry.reason.removeprefix(f"{entry.host}: ")
+        ended.setdefault(entry.outcome, []).append(Sentence.of(entry.host, reason, names))
     looks = {"pass": "good", "fail": "bad"}
     return tuple(
-        HostRow(fold(hosts), outcome, reason, looks.get(outcome, "dim"))
-        for (outcome, reason), hosts in alike.items()
+        HostRow(fold(s.host for s in group), outcome, as_one(group), looks.get(outcome, "dim"))
+        for outcome, sentences in ended.items()
+        for group in in_groups(sentences)
     )

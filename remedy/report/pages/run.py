@@ -7,17 +7,26 @@ from pathlib import Path
 
 from rich.console import Group
 
-from remedy.report.culprits import once
+from remedy.report.culprits import headline, steps
 from remedy.report.diagnosis import render_explanation
 from remedy.report.look import render_views
 from remedy.report.outcome import last_lines, render_hosts
-from remedy.report.pages.proof import ground, hosts_of, map_of, pace_of, plot_of, tests_of
+from remedy.report.pages.proof import (
+    culprits_of,
+    ground,
+    hosts_of,
+    map_of,
+    pace_of,
+    plot_of,
+    tests_of,
+)
 from remedy.report.pages.sheet import Sheet, lines_of
 from remedy.report.plan import render_steps
 from remedy.report.whole import render_body
 from remedy.runs.outcome import OK, UNREACHABLE, RunOutcome
 from remedy.templating import render_page
 from remedy.text import counted
+from remedy.verify.verdict import NOT_TESTED, Verdict
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         ("command", f"remedy {outcome.mode}"),
         ("begun", f"{circumstances.began} by {circumstances.by}"),
         ("run", outcome.run),
+        ("inventory", outcome.inventory),
         ("takes back or resumes", outcome.of),
         ("remedies", outcome.plan.choice.words if outcome.plan is not None else ""),
         ("hosts", str(len(outcome.hosts))),
@@ -60,7 +70,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
             Path(outcome.inventory).name,
             state,
             look,
-            reason=verdict.reason if verdict is not None else "",
+            reason=_reason(verdict) if verdict is not None else "",
             rows=tuple((key, value) for key, value in rows if value),
         ),
         cause=lines_of(render_explanation(explanation)) if explanation is not None else (),
@@ -70,7 +80,8 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         whole=lines_of(render_body(plan)) if plan is not None else (),
         result=lines_of(Group(render_hosts(outcome), *last_lines(outcome))),
         verdict=verdict,
-        culprits=once(verdict.culprits) if verdict is not None else (),
+        culprits=culprits_of(verdict) if verdict is not None else (),
+        steps=tuple(steps(verdict.culprits)) if verdict is not None else (),
         plot=plot_of(verdict) if verdict is not None else None,
         pace=pace_of(verdict) if verdict is not None else None,
         map=map_of(verdict) if verdict is not None else None,
@@ -78,6 +89,13 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         hosts=hosts_of(verdict) if verdict is not None else (),
         views=lines_of(render_views(outcome.views)) if outcome.views else (),
     )
+
+
+def _reason(verdict: Verdict) -> str:
+    """Return the sentence of a verdict; where its culprits are below, how many there are."""
+    if verdict.passed:
+        return verdict.reason
+    return headline(verdict) + "".join(verdict.reason.partition(NOT_TESTED)[1:])
 
 
 def _state(outcome: RunOutcome) -> tuple[str, str]:

@@ -21,13 +21,22 @@ def story_page(
     problem: str,
     receipts: Mapping[str, str],
     errors: Mapping[str, RemedyError] = MappingProxyType({}),
+    inventory: str = "",
+    journal: str = "",
 ) -> str:
-    """Return the page; the arguments are those of ``render_run``."""
+    """Return the page; the arguments are those of ``render_run``.
+
+    Args:
+        inventory: its file; "" where it is not known.
+        journal: the file that has the run.
+    """
     state, look = _state(story)
     end = "" if story.exit_code is None else str(story.exit_code)
     rows = [
         ("command", f"remedy {story.mode}"),
         ("begun", f"{story.time} by {story.by or 'unknown'}"),
+        ("inventory", inventory),
+        ("journal", journal),
         ("approved by", ", ".join(story.approvals)),
         ("takes back", story.of),
         ("resumes", story.resumes),

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from remedy.text import listed
+from remedy.text import folded, listed
 from remedy.verify.allreduce.answers import AgentReport, EndReport, phase_index
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.plan import RankPlan
@@ -39,6 +39,8 @@ _MONITORED = re.compile(r"[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier")
 
 # How an error about the ranks of one host begins: ``onhost.engines.torch_rank``.
 INSIDE = "inside this host: "
+LINKS = 4
+"""Links that are named with their ports; more are counted."""
 
 _NEVER_RAN = {
     "no-python": "has no Python 3",
@@ -155,7 +157,7 @@ def _silent(case: FailedRun) -> Culprit | None:
         return None
     first, why = next(iter(failures.items()))
     return culprit(
-        f"{listed(failures)} did not take part: {first}: {why.removeprefix(first + ': ')}",
+        f"{folded(failures)} did not take part: {first}: {why.removeprefix(first + ': ')}",
         *failures,
     )
 
@@ -170,7 +172,7 @@ def _unfit(case: FailedRun) -> Culprit | None:
         return None
     first = next(iter(unfit.values()))
     detail = f": {first.detail}" if first.detail else ""
-    return culprit(f"{listed(unfit)} {_NEVER_RAN[first.how]}{detail}", *unfit)
+    return culprit(f"{folded(unfit)} {_NEVER_RAN[first.how]}{detail}", *unfit)
 
 
 def _died(case: FailedRun) -> Culprit | None:
@@ -204,7 +206,7 @@ def _failed_itself(case: FailedRun) -> Culprit | None:
             guilty.setdefault(name, f"the launcher ended with {code}: {' '.join(last)}")
     if not guilty:
         return None
-    return culprit(f"{listed(guilty)} failed by itself: {next(iter(guilty.values()))}", *guilty)
+    return culprit(f"{folded(guilty)} failed by itself: {next(iter(guilty.values()))}", *guilty)
 
 
 def _stuck(case: FailedRun) -> Culprit | None:
@@ -218,7 +220,7 @@ def _stuck(case: FailedRun) -> Culprit | None:
     if not stuck or len(stuck) == len(case.plan.hosts):
         return None
     return culprit(
-        f"a rank on {listed(stuck)} does not run: it {next(iter(stuck.values()))}", *stuck
+        f"a rank on {folded(stuck)} does not run: it {next(iter(stuck.values()))}", *stuck
     )
 
 
@@ -257,7 +259,7 @@ def _explain(case: FailedRun, pairs: Mapping[tuple[str, str], int], ending: str)
     if not pairs:
         return None
     links = [f"{source} -> {target} port {port}" for (source, target), port in pairs.items()]
-    text = f"{listed(links)}: {ending}"
+    text = f"{listed(links, LINKS)}: {ending}"
     counted = Counter(host for pair in pairs for host in pair)
     most, often = counted.most_common(1)[0]
     if len(pairs) > 1 and often == len(pairs):
@@ -278,7 +280,7 @@ def _loopback(case: FailedRun) -> Culprit | None:
     first, address = next(iter(guilty.items()))
     how = "does not resolve" if "not resolve" in address else f"resolves to {address}"
     return culprit(
-        f"{listed(guilty)}: the host's own name {how} on {first}, so its peers get a loopback address",
+        f"{folded(guilty)}: the host's own name {how} on {first}, so its peers get a loopback address",
         *guilty,
     )
 
@@ -298,7 +300,7 @@ def _missed(case: FailedRun) -> Culprit | None:
     if not missed or len(missed) == len(case.plan.hosts):
         return None
     ranks = listed(f"rank {rank} {how}" for rank, how in sorted(gone.items()))
-    return culprit(f"NCCL waits for {listed(missed)} (its RAS service reports: {ranks})", *missed)
+    return culprit(f"NCCL waits for {folded(missed)} (its RAS service reports: {ranks})", *missed)
 
 
 def _absent(case: FailedRun) -> Culprit | None:
@@ -314,7 +316,7 @@ def _absent(case: FailedRun) -> Culprit | None:
         return None
     starting = [name for name in absent if is_starting(case, case.reports[name].least_phase)]
     more = f": {_slow_start(case, starting)}" if starting else ""
-    return culprit(f"{listed(absent)} did not join the others{more}", *absent)
+    return culprit(f"{folded(absent)} did not join the others{more}", *absent)
 
 
 def _behind(case: FailedRun) -> Culprit | None:
@@ -324,7 +326,7 @@ def _behind(case: FailedRun) -> Culprit | None:
     word = f"the phase {least!r}" if least else "the start of a rank"
     more = f": {_slow_start(case, behind)}" if is_starting(case, least) else ""
     if len(behind) < len(phases):
-        return culprit(f"{listed(behind)} came no farther than {word}{more}", *behind)
+        return culprit(f"{folded(behind)} came no farther than {word}{more}", *behind)
     ranks = [rank for report in case.reports.values() for rank in report.ranks]
     texts = {swap_ports(rank.error.text) if rank.error else "" for rank in ranks}
     # What all of them report is no one host's fault, and all that there is to go by.

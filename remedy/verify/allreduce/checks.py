@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from remedy.text import listed
+from remedy.text import folded, listed
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankReport, RankResult
 from remedy.verify.allreduce.bandwidth import shortfall
 from remedy.verify.allreduce.engines import ENGINES
@@ -112,7 +112,7 @@ def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iter
         machines.setdefault(boot_id, {})[name] = None
     for hosts in machines.values():
         if len(hosts) > 1:
-            yield culprit(f"{listed(hosts)} are one machine (same boot-id)", *hosts)
+            yield culprit(f"{folded(hosts)} are one machine (same boot-id)", *hosts)
     if len(machines) > len(plan.hosts):
         yield culprit(f"{len(machines)} boot-ids on {len(plan.hosts)} hosts")
 
@@ -176,7 +176,7 @@ def _strange_members(results: Results) -> Iterator[Culprit]:
     digest = hashlib.sha256(json.dumps(members).encode("ascii")).hexdigest()
     odd = [name for name, result in results if result.members_digest != digest]
     if odd:
-        yield culprit(f"the members that {listed(odd)} saw are not those that reported", *odd)
+        yield culprit(f"the members that {folded(odd)} saw are not those that reported", *odd)
 
 
 def _mixtures(results: Results) -> Iterator[Culprit]:

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from remedy.text import counted, listed
+from remedy.verify.accusations import names_of, summary
 from remedy.verify.allreduce.bandwidth import achieved
 from remedy.verify.allreduce.checks import shared_machines
 from remedy.verify.allreduce.division import Division, HostGroup
@@ -24,7 +25,6 @@ from remedy.verify.verdict import (
     Verdict,
     because_of,
     culprit,
-    summary,
 )
 
 Outcome = Literal["pass", "fail", "not-tested"]
@@ -231,7 +231,7 @@ def _outcomes(plan: RankPlan, runs: PartRuns, failures: Sequence[Culprit]) -> It
                 worst[entry.host] = entry
     across = [failure for failure in failures if failure.hosts]
     named = {h: failure.reason for failure in across for h in failure.hosts}
-    parts = because_of(failure.name for failure in across) if across else ALONE
+    parts = because_of(names_of(across)) if across else ALONE
     for host in plan.hosts:
         ended = worst.get(host.name)
         if ended is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from remedy.text import counted, listed
+from remedy.text import counted, folded
 from remedy.transport import Output
 from remedy.verify.allreduce import blame, nccl_tests
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankResult, read_reports
@@ -198,8 +198,8 @@ def _hopeless(plan: RankPlan, reports: Mapping[str, AgentReport]) -> str:
         return f"no host reported ({first.host}: {first.silence})"
     if len(ends) < 2 <= len(plan.hosts):
         absent_reports = [report for report in reports.values() if not report.end]
-        reported = listed(report.host for report in reports.values() if report.end)
-        absent = listed(report.host for report in absent_reports)
+        reported = folded(report.host for report in reports.values() if report.end)
+        absent = folded(report.host for report in absent_reports)
         return f"only {reported} reported; {absent} did not take part: {absent_reports[0].silence}"
     if all(end.how in _NO_ENGINE for end in ends):
         return f"no host that reported has {ENGINES[plan.engine].title}"
@@ -222,7 +222,7 @@ def _outcomes(
         if name in accused:
             yield HostVerdict(host=name, outcome="fail", reason=report.failure or reason)
         elif accused:
-            yield HostVerdict(host=name, outcome="not-tested", reason=because_of(accused))
+            yield HostVerdict(host=name, outcome="not-tested", reason=because_of(folded(accused)))
         else:
             yield HostVerdict(host=name, outcome="fail", reason=reason)
 

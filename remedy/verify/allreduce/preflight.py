@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remedy.text import listed
+from remedy.text import folded
 from remedy.verify.allreduce.answers import AgentReport, read_reports
 from remedy.verify.allreduce.engines import ENGINES
 from remedy.verify.allreduce.judge import impossible
@@ -48,10 +48,10 @@ def refusal(plan: RankPlan, lacking: Mapping[str, str]) -> tuple[Rung, Verdict]:
     by_text: dict[str, list[str]] = {}
     for name, text in lacking.items():
         by_text.setdefault(text, []).append(name)
-    words = "; ".join(f"{listed(hosts)}: {text}" for text, hosts in by_text.items())
+    words = "; ".join(f"{folded(hosts)}: {text}" for text, hosts in by_text.items())
     reason = f"the engine {engine.name} ({engine.title}) cannot run: {words}"
     culprits = tuple(
-        Culprit(name=listed(hosts), hosts=tuple(hosts), reason=text, next_step=engine.install)
+        Culprit(name=folded(hosts), hosts=tuple(hosts), reason=text, next_step=engine.install)
         for text, hosts in by_text.items()
     )
     verdict = impossible(plan, reason, lacking).model_copy(update={"culprits": culprits})

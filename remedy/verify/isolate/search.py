@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
-from remedy.text import counted, listed
+from remedy.text import counted, folded, listed
+from remedy.verify.accusations import names_of, summary
 from remedy.verify.allreduce.plan import RankPlan, part
 from remedy.verify.allreduce.run import GroupRun, launch
 from remedy.verify.isolate.model import Fault, Link, Test, TestResult
@@ -26,7 +27,6 @@ from remedy.verify.verdict import (
     Rung,
     Verdict,
     accused,
-    summary,
 )
 
 # Seconds for a test: two imports of torch on busy processors, and a group that hangs; at most so many.
@@ -106,9 +106,9 @@ class Search:
 
     def rung(self, verdict: Verdict) -> Rung:
         """Sum up the search as a rung."""
-        culprits = listed(culprit.name for culprit in verdict.culprits) or "no culprit found"
+        culprits = names_of(verdict.culprits) or "no culprit found"
         slow = self.late.difference(*(culprit.hosts for culprit in verdict.culprits))
-        more = f"; {listed(sorted(slow))} started slowly and got more time" if slow else ""
+        more = f"; {folded(sorted(slow))} started slowly and got more time" if slow else ""
         unexplained = listed(filter(None, (isolation.unexplained for isolation in self.isolations)))
         more += f"; {unexplained}" if unexplained else ""
         rounds = counted(self._rounds - 1, "round")

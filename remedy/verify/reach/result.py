@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Literal
 
 from pydantic import Field
 
 from remedy.text import counted
 from remedy.values import Record
+from remedy.verify.accusations import summary
 from remedy.verify.reach.explain import DeadEnd, culprits_of, explain
 from remedy.verify.verdict import Culprit, DeadLink, LateLink, NarrowLink, Rung
 
@@ -78,7 +80,7 @@ class Reach(Record):
     def dead_ends(self) -> tuple[DeadEnd, ...]:
         """The fewest hosts and links that explain what does not work."""
         absent = tuple(
-            DeadEnd(kind="host", host=host, outcomes=("not tested",), ports=(), detail=why)
+            DeadEnd(kind="host", host=host, endings=(), detail=why)
             for host, why in self.failures.items()
         )
         # What a host did not do explains every link to it and from it, unless packets to it are lost besides.
@@ -106,15 +108,21 @@ class Reach(Record):
         ]
 
     def _seen(self, culprit: Culprit) -> Iterator[str]:
-        """The first attempts on a culprit's links that ended each in its way."""
+        """The first attempts on the links that it is named for, one for each way in which they end."""
+        ways = {(ending.way, ending.outcome) for ending in culprit.endings}
         kinds = set()
         for link in self.dead:
-            ends = (link.source, link.target)
-            concerned = ends == culprit.hosts or (
-                culprit.hosts[1:] == () and culprit.hosts[0] in ends
+            way: Literal["in", "out", "link"] | None = (
+                "link"
+                if culprit.hosts == (link.source, link.target)
+                else "in"
+                if culprit.hosts == (link.target,)
+                else "out"
+                if culprit.hosts == (link.source,)
+                else None
             )
-            kind = (link.outcome, link.source in culprit.hosts, link.detail)
-            if concerned and link.outcome != "not tested" and kind not in kinds:
+            kind = (way, link.outcome, link.detail)
+            if (way, link.outcome) in ways and link.outcome != "not tested" and kind not in kinds:
                 kinds.add(kind)
                 yield f"tried: {link.message}"
             if len(kinds) == SEEN:
@@ -158,7 +166,7 @@ class Reach(Record):
     def rung(self) -> Rung:
         """The rung that it is."""
         sampled = bool(self.sampled)
-        bad = "; ".join(end.message(self._tried, sampled=sampled) for end in self.dead_ends)
+        bad = summary(self.culprits)
         links = len(self.hosts) * (len(self.hosts) - 1) if self.links is None else self.links
         good = (
             f"{self.attempts:,} connections"

@@ -61,7 +61,7 @@ def test_a_dead_way_ends_the_climb_and_is_joined_with_what_is_known() -> None:
     tried, known = cause.facts
     assert tried.startswith("tried: gpu02 -> gpu05 port ")
     assert known == "gpu05: nftables closes the ports"
-    assert cause.next_step == "remedy apply inv.py --limit 'gpu[02,05]'"
+    assert cause.next_step == "remedy apply inv.py --limit gpu05"
     assert outcomes(verdict)["gpu01"] == "not-tested"
     assert outcomes(verdict)["gpu05"] == "fail"
     assert paper.launches == []

@@ -21,6 +21,7 @@ from remedy.verify.verdict import (
 )
 from tests.unit.plans import plan_of
 from tests.unit.report.first import first_look
+from tests.unit.report.shapes import outcome_of, shape
 
 WHO = Circumstances("2026-01-31T12:00:00.000Z", "ann@ops")
 SIZES = [8, 1024, 65536, 1 << 20, 1 << 23, 1 << 26, 1 << 28]
@@ -153,6 +154,19 @@ def run(verdict: Verdict | None, plan: Plan | None = None, mode: str = "verify")
 def proof_page(verdict: Verdict) -> str:
     """The page of a verification that ended with this verdict."""
     return run_page(run(verdict), WHO)
+
+
+def many_faults(count: int) -> RunOutcome:
+    """A verification of hosts of which a part has each of several faults."""
+    faults = (
+        "twins",
+        "drops",
+        "rejects or drops",
+        "has one old address",
+        "late clocks",
+        "lets nothing out",
+    )
+    return outcome_of(shape(count, *faults, share=0.25 if count < 64 else 0.04))
 
 
 def year(count: int = 64) -> list[Story]:

@@ -16,7 +16,16 @@ from remedy.report.pages.plan import plan_file_page, plan_page
 from remedy.report.pages.run import run_page
 from remedy.report.pages.story import story_page
 from tests.unit.report.pages.chromium import LACKS, Drawing, draw
-from tests.unit.report.pages.samples import WHO, first_plan, good, proof_page, red, run, year
+from tests.unit.report.pages.samples import (
+    WHO,
+    first_plan,
+    good,
+    many_faults,
+    proof_page,
+    red,
+    run,
+    year,
+)
 
 pytestmark = pytest.mark.skipif(bool(LACKS), reason=LACKS)
 FLAWS = Path(__file__).with_name("flaws.js").read_text(encoding="utf-8")
@@ -34,10 +43,14 @@ def page_of(name: str) -> str:
         return run_page(run(good(64), first_plan(64), "apply"), WHO)
     if name == "story":
         story = next(story for story in year() if story.mode == "apply")
-        return story_page(story, first_plan(64), "", {})
+        return story_page(
+            story, first_plan(64), "", {}, {}, "/srv/inventory.py", "/srv/.remedy/journal"
+        )
     if name == "fleet":
-        return fleet_page(year(), "inventory.py", {})
+        return fleet_page(year(), "/srv/inventory.py", {})
     kind, _, hosts = name.partition("-")
+    if kind == "faults":
+        return run_page(many_faults(int(hosts)), WHO)
     return proof_page({"proved": good, "red": red}[kind](int(hosts)))
 
 
@@ -67,14 +80,29 @@ def screenshots(tmp_path: Path) -> Path:
     return Path(os.environ.get("REMEDY_SCREENSHOTS", tmp_path))
 
 
-def test_a_red_proof_is_drawn_without_overlaps_cuts_or_pale_text(screenshots: Path) -> None:
-    assert flaws_of("red-64", screenshots) == {}
-    assert len([*screenshots.glob("red-64-*.png")]) == len(WIDTHS) * len(SCHEMES)
+@pytest.mark.parametrize("name", ["red-64", "faults-64"])
+def test_a_red_proof_is_drawn_without_overlaps_cuts_or_pale_text(
+    name: str, screenshots: Path
+) -> None:
+    assert flaws_of(name, screenshots) == {}
+    assert len([*screenshots.glob(f"{name}-*.png")]) == len(WIDTHS) * len(SCHEMES)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "name", ["plan", "plan-file", "run", "story", "fleet", "proved-8", "proved-512", "red-512"]
+    "name",
+    [
+        "plan",
+        "plan-file",
+        "run",
+        "story",
+        "fleet",
+        "proved-8",
+        "proved-512",
+        "red-512",
+        "faults-8",
+        "faults-512",
+    ],
 )
 def test_every_page_is_drawn_without_overlaps_cuts_or_pale_text(
     name: str, screenshots: Path

@@ -11,10 +11,11 @@ import pytest
 from remedy.audit.story import Story
 from remedy.errors import UnreachableError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
+from remedy.report.culprits import accused_of
 from remedy.report.pages.fleet import KINDS as KINDS_OF_RUNS
 from remedy.report.pages.fleet import fleet_page, months, returning, row_of
 from remedy.report.pages.plan import plan_file_page, plan_page
-from remedy.report.pages.proof import APART, KINDS, map_of, pace_of, plot_of
+from remedy.report.pages.proof import APART, KINDS, hosts_of, map_of, pace_of, plot_of
 from remedy.report.pages.run import run_page
 from remedy.report.pages.sheet import lines_of
 from remedy.report.pages.story import story_page
@@ -26,6 +27,7 @@ from tests.unit.report.pages.samples import (
     WHO,
     first_plan,
     good,
+    many_faults,
     names_of,
     proof_page,
     red,
@@ -72,7 +74,7 @@ def pages() -> dict[str, str]:
         "plan": plan_page(plan),
         "run": run_page(run(good(8), plan, "apply"), WHO),
         "red": proof_page(red(64)),
-        "fleet": fleet_page(year(), "inventory.py", {}),
+        "fleet": fleet_page(year(), "/srv/inventory.py", {}),
         "file": plan_file_page(plan),
         "story": story_page(year()[-1], plan, "", {"gpu001": "noted"}),
     }
@@ -318,7 +320,7 @@ def test_a_fleets_months_have_its_runs_and_who_came_back_how_often() -> None:
     named = {row.hosts: row for row in returning(stories, plans)}
     assert named["rack01-gpu[001-002]"].titles == ("name it rack01-gpu[001-002]",)
     assert named["rack01-gpu003"].titles == ("name it rack01-gpu003",)
-    text = Reader(fleet_page(stories, "inventory.py", {})).text
+    text = Reader(fleet_page(stories, "/srv/inventory.py", {})).text
     assert "inventory.py: 132 runs, last proved" in text
     assert "not ended" in text
 
@@ -336,8 +338,39 @@ def test_a_proof_without_some_hosts_is_not_that_of_all() -> None:
     assert (row_of(part).proof, row_of(part).kind_look) == ("proved in part", "part")
     (month,) = months([row_of(story), row_of(part)])
     assert (month.proved, month.red) == (1, 0)
-    assert '"part">1 run, last proved in part<' in fleet_page([part], "inventory.py", {})
+    assert '"part">1 run, last proved in part<' in fleet_page([part], "/srv/inventory.py", {})
     assert len({(kind.look, kind.letter) for kind in KINDS_OF_RUNS}) == len(KINDS_OF_RUNS)
+
+
+@pytest.mark.parametrize("count", [8, 64, 512])
+def test_culprits_in_number_are_a_block_for_each_reason_and_none_is_lost(count: int) -> None:
+    outcome = many_faults(count)
+    verdict = outcome.verdict
+    assert verdict is not None
+    page = run_page(outcome, WHO)
+    assert page.count('<div class="culprit">') == len(accused_of(verdict)) <= 7
+    text = Reader(page).text
+    for culprit in verdict.culprits:
+        assert " ".join(culprit.reason.split()) in text, culprit.reason
+    for rung in verdict.rungs:
+        assert len(rung.message) < 600, "the cell of the ladder"
+    assert page.count("<tr>") < 40 + 512, "and a row of the map a host"
+
+
+def test_a_page_names_its_inventory() -> None:
+    outcome = replace(run(good(8)), inventory="/srv/fleet/inventory.py")
+    text = Reader(run_page(outcome, WHO)).text
+    assert "inventory /srv/fleet/inventory.py" in text
+    assert "inventory /srv/fleet.py" in Reader(fleet_page(year(), "/srv/fleet.py", {})).text
+    story = story_page(year()[-1], None, "", {}, {}, "/srv/fleet.py", "/srv/.remedy/journal.jsonl")
+    text = Reader(story).text
+    assert "inventory /srv/fleet.py" in text
+    assert "journal /srv/.remedy/journal.jsonl" in text
+
+
+def test_hosts_that_ended_alike_but_for_their_names_are_one_row() -> None:
+    rows = hosts_of(good(8).excusing({f"x{n}": f"x{n}: no answer within {n} s" for n in range(9)}))
+    assert [(row.names, row.reason) for row in rows[1:]] == [("x[0-8]", "no answer within 0-8 s")]
 
 
 def test_what_a_verification_would_have_changed_stands_below_its_proof() -> None:
@@ -348,7 +381,7 @@ def test_what_a_verification_would_have_changed_stands_below_its_proof() -> None
 
 
 def test_an_empty_journal_is_no_good_fleet() -> None:
-    page = fleet_page([], "inventory.py", {})
+    page = fleet_page([], "/srv/inventory.py", {})
     assert '"part">0 runs, never verified<' in page
     assert "None: no host was changed by more than one apply." in page
 

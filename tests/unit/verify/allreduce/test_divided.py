@@ -131,8 +131,8 @@ def test_a_machine_in_two_groups_is_seen_though_no_group_has_it_twice() -> None:
     paper = Paper(boots={"gpu02": "boot-x", "gpu06": "boot-x"})
     verdict = prove(paper)
     assert not verdict.passed
-    assert "gpu02, gpu06 are one machine (same boot-id)" in verdict.reason
-    assert {culprit.name for culprit in verdict.culprits} == {"gpu02, gpu06"}
+    assert "gpu[02,06] are one machine (same boot-id)" in verdict.reason
+    assert {culprit.name for culprit in verdict.culprits} == {"gpu[02,06]"}
     assert len(paper.launches) == 5
 
 

@@ -254,7 +254,7 @@ def test_equal_boot_ids_are_one_host() -> None:
     verdict = judge(plan, answers(plan, records))
     assert not verdict.passed
     assert verdict.hosts == 1
-    assert verdict.reason == "gpu01, gpu02 are one machine (same boot-id)"
+    assert verdict.reason == "gpu[01-02] are one machine (same boot-id)"
 
 
 def test_mixed_nccl_versions_are_named() -> None:
@@ -300,7 +300,7 @@ def test_fewer_than_two_hosts_is_not_possible() -> None:
     outputs = answers(plan, {"gpu01": failed_records(plan, "started")["gpu01"]})
     verdict = judge(plan, outputs)
     assert not verdict.possible
-    assert verdict.reason.startswith("not possible: only gpu01 reported; gpu02, gpu03 did not")
+    assert verdict.reason.startswith("not possible: only gpu01 reported; gpu[02-03] did not")
     assert outcomes(verdict) == {"gpu01": "not-tested", "gpu02": "fail", "gpu03": "fail"}
 
 
@@ -341,10 +341,10 @@ def test_hosts_left_out_are_named_by_their_reasons_and_not_by_the_first_alone() 
     verdict = judge(plan, answers(plan, good_records(plan)))
     down = {name: f"{name} (10.0.0.{name[-1]}:22): no connection" for name in ("gpu07", "gpu08")}
     excused = verdict.excusing({**down, "gpu09": "gpu09 (10.0.0.9:22): the key has CHANGED"})
-    left_out = "not tested: gpu07, gpu08 (no connection), gpu09 (the key has CHANGED)"
+    left_out = "not tested: gpu[07-08] (no connection), gpu09 (the key has CHANGED)"
     assert excused.reason.endswith(left_out)
     four = verdict.excusing({f"gpu1{n}": f"gpu1{n}: reason {n}" for n in range(5)})
-    assert four.reason.endswith("gpu12 (reason 2) and 2 more")
+    assert four.reason.endswith("gpu12 (reason 2) and 2 more hosts")
 
 
 def test_a_plan_without_hosts_is_not_possible() -> None:
