@@ -45,7 +45,7 @@ SOURCES: dict[str, Source] = {
 
 
 @click.command()
-@click.argument("shell", type=OneOf(SHELLS))
+@click.argument("shell", metavar="SHELL", type=OneOf(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes SHELL complete commands, options, hosts, groups, runs, remedies, causes and more.

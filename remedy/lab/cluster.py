@@ -58,7 +58,8 @@ class Lab:
         """Return one of its hosts.
 
         Raises:
-            LabError: the lab does not run, or has no such host.
+            LabError: the lab does not run.
+            UsageError: it has no such host.
         """
         lab = self.record()
         return Host(self.paths, lab, lab.host(name))
@@ -248,7 +249,8 @@ class Lab:
         """Break a host.
 
         Raises:
-            LabError: no such host or fault, or it could not be broken.
+            UsageError: no such host or fault.
+            LabError: it could not be broken.
         """
         for fault in fault_names:
             faults.get(fault)
