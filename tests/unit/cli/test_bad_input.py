@@ -129,7 +129,48 @@ def test_a_plan_that_was_used(inventory: Path, plan: Path) -> None:
     journal.write("planned", digest=read_plan(plan).digest, changes={"gpu01": ["t"]}, waves=1)
     journal.write("began", hosts=["gpu01"])
     done = remedy("apply", inventory, "--plan", plan, "--yes")
-    assert_refused(done, 4, "carried out before on gpu01", "--resume")
+    assert_refused(done, 4, "carried out before on gpu01", "--resume r1")
+
+
+@pytest.mark.parametrize(("passed", "event"), [(None, "changed"), (False, "wave")])
+def test_a_plan_whose_run_has_nothing_left_is_not_to_be_resumed(
+    inventory: Path, plan: Path, passed: bool | None, event: str
+) -> None:
+    from remedy.plan import read_plan
+
+    digest = read_plan(plan).digest
+    hosts = {
+        name: {"results": [{"id": "t", "status": "done"}], "refused": ""}
+        for name in ("gpu01", "gpu02")
+    }
+    changes = {name: ["t"] for name in hosts}
+    for number, name in enumerate(hosts):  # the second run resumed the first
+        journal = Journal(inventory.parent / ".remedy", run=f"r{number}", mode="apply")
+        journal.write("planned", digest=digest, changes=changes, waves=2)
+        journal.write("began", hosts=[name])
+        if event == "changed":
+            journal.write(event, hosts={name: hosts[name]})
+    if event == "wave":
+        journal.write(event, wave=1, passed=passed)
+    done = remedy("apply", inventory, "--plan", plan, "--yes")
+    assert_refused(done, 4, "carried out before on gpu", "Make a new one: remedy plan")
+    assert "--resume" not in done.output
+
+
+def test_of_several_runs_of_a_plan_the_last_that_stopped_is_resumed(
+    inventory: Path, plan: Path
+) -> None:
+    from remedy.plan import read_plan
+
+    digest = read_plan(plan).digest
+    settled = {"results": [{"id": "t", "status": "done"}], "refused": ""}
+    for run, names in (("r0", ("gpu01", "gpu02")), ("r1", ("gpu01",))):
+        journal = Journal(inventory.parent / ".remedy", run=run, mode="apply")
+        journal.write("planned", digest=digest, changes={n: ["t"] for n in names}, waves=1)
+        journal.write("began", hosts=["gpu01"])
+    journal.write("changed", hosts={"gpu01": settled})
+    done = remedy("apply", inventory, "--plan", plan, "--yes")
+    assert_refused(done, 4, "--resume r0")
 
 
 def test_a_run_that_cannot_be_gone_on_with(inventory: Path, plan: Path) -> None:

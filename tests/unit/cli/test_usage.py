@@ -1,4 +1,4 @@
-"""How commands are called: their usage lines, numbers, words, and what a wrong command line is answered with."""
+"""How commands are called: usage lines, numbers, words of lists, and what answers a wrong command line."""
 
 from __future__ import annotations
 
