@@ -47,7 +47,9 @@ from remedy.cli.proof import proof_options
     help="Refuse a --plan with fewer valid signatures than N (1); the spec may require more.",
 )
 @proof_options
-@click.option("--waves", metavar="SIZES", help="How many hosts to change at a time, such as 1,10%,100%.")
+@click.option(
+    "--waves", metavar="SIZES", help="How many hosts to change at a time, such as 1,10%,100%."
+)
 @click.option(
     "--prove-waves/--no-prove-waves",
     default=None,

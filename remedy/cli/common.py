@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from signal import SIGPIPE
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -341,12 +342,13 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
 
         from remedy.cli.terminal import err
 
-        err.print(Text("error: ", style="bold red").append(error.message, style="default"))
         named = error.inventory if isinstance(error, PlanFileError) else ""
-        next_step = to_copy(error.next_step, named)
-        document.print_error(error.message, error.exit_code, next_step)
-        if next_step:
-            err.print(Text(f"  {next_step}", style="cyan"))
+        for step, parts in groupby(error.parts or (error,), key=lambda part: part.next_step):
+            for part in parts:
+                err.print(Text("error: ", style="bold red").append(part.message, style="default"))
+            if step:
+                err.print(Text(f"  {to_copy(step, named)}", style="cyan"))
+        document.print_error(error.message, error.exit_code, to_copy(error.next_step, named))
         if verbose and error.__cause__ is not None:
             for line in plain.traceback_lines(error.__cause__):
                 err.print(line)

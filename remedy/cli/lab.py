@@ -52,12 +52,15 @@ class Explained(click.Group):
             try:
                 return super().invoke(ctx)
             except RemedyError as error:
-                error.next_step = _to_copy(error.next_step, ctx.params.get("name"))
+                for part in (error, *error.parts):
+                    part.next_step = _to_copy(part.next_step, ctx.params.get("name"))
                 raise
 
 
 @click.group(cls=Explained)
-@click.option("--name", metavar="NAME", envvar=NAME_VARIABLE, help="Which lab; several can run side by side.")
+@click.option(
+    "--name", metavar="NAME", envvar=NAME_VARIABLE, help="Which lab; several can run side by side."
+)
 @click.pass_context
 def lab(context: click.Context, name: str | None) -> None:
     """A throw-away cluster of real hosts on this machine, to break and to fix."""
@@ -66,7 +69,9 @@ def lab(context: click.Context, name: str | None) -> None:
 
 @lab.command()
 @click.option("-n", "count", type=Number(1), default=4, show_default=True, help="How many hosts.")
-@click.option("--prefix", metavar="NAME", default="gpu", show_default=True, help="What host names begin with.")
+@click.option(
+    "--prefix", metavar="NAME", default="gpu", show_default=True, help="What host names begin with."
+)
 @click.option(
     "--fault",
     "broken",
@@ -201,7 +206,9 @@ def break_(
 @lab.command(context_settings={"ignore_unknown_options": True})
 @click.argument("host")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--user", metavar="USER", default="root", show_default=True, help="Log in as this user.")
+@click.option(
+    "--user", metavar="USER", default="root", show_default=True, help="Log in as this user."
+)
 @click.pass_obj
 def shell(lab: Lab, host: str, command: tuple[str, ...], user: str) -> None:
     """Log in to HOST by ssh, or run COMMAND there."""

@@ -26,7 +26,9 @@ class Number(click.ParamType):
             number = int(value)
         except (TypeError, ValueError):
             number = None
-        if number is None or not self.least <= number <= (number if self.most is None else self.most):
+        if number is None or not self.least <= number <= (
+            number if self.most is None else self.most
+        ):
             self.fail(f"{value!r} is not a whole number {self.range}.", param, ctx)
         return number
 

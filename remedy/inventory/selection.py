@@ -27,7 +27,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from remedy.errors import InventoryError
+from remedy.errors import InventoryError, RemedyError, raise_together
 from remedy.files import at_home
 from remedy.text import BracketError, expand, fold
 
@@ -77,8 +77,13 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
         InventoryError: it cannot be read, names what is not in the inventory, or selects nothing.
     """
     hosts: set[str] = set()
+    errors: list[RemedyError] = []
     for operator, operand in _terms(text, option):
-        names = _hosts(inventory, operand, text, option)
+        try:
+            names = _hosts(inventory, operand, text, option)
+        except InventoryError as error:
+            errors += error.parts or (error,)
+            continue
         if operator == "!":
             hosts -= names
         elif operator == "&":
@@ -87,6 +92,7 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
             hosts ^= names
         else:
             hosts |= names
+    raise_together(errors)
     if not hosts:
         argument = f"{option} {text}" if text.strip() else f"{option} with an empty text"
         raise InventoryError(

@@ -104,8 +104,7 @@ class Lab:
         """
         machine.require()
         options.check()
-        for name in options.faults:
-            faults.get(name)
+        faults.check_names(options.faults)
         with record.locked(self.paths, self.listener):
             with record.machine_locked(self.paths, self.listener):
                 lab = self._prepare(options)
@@ -252,8 +251,7 @@ class Lab:
             UsageError: no such host or fault.
             LabError: it could not be broken.
         """
-        for fault in fault_names:
-            faults.get(fault)
+        faults.check_names(fault_names)
         with record.locked(self.paths, self.listener):
             self._break(name, fault_names)
 

@@ -102,9 +102,7 @@ def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tupl
 
 def _or_resume(session: Session, plan: Plan) -> str:
     """Return how the last run of a plan that did not come to its end is resumed; "" where none can be."""
-    runs = [
-        s for s in session.stories().values() if s.mode == "apply" and s.digest == plan.digest
-    ]
+    runs = [s for s in session.stories().values() if s.mode == "apply" and s.digest == plan.digest]
     stopped = [story.run for story in runs if _remaining(runs, story)]
     if not stopped or any(map(_red_waves, runs)):
         return ""

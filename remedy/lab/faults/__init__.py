@@ -19,12 +19,12 @@ from __future__ import annotations
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from remedy.errors import UsageError
+from remedy.errors import UsageError, raise_together
 from remedy.lab.fault import Inject, JobLog, LabFault, Repair
 
 # After this fault a host is a different machine, and what was broken before is gone.
@@ -107,14 +107,26 @@ def get(name: str) -> LabFault:
     Raises:
         UsageError: there is none of that name.
     """
-    _load()
-    if name not in _faults:
-        near = get_close_matches(name, _faults, n=1)
-        raise UsageError(
-            f"There is no fault {name!r}.",
-            next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
-        )
+    check_names([name])
     return _faults[name]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse what is no fault's name.
+
+    Raises:
+        UsageError: there is none of such a name.
+    """
+    _load()
+    raise_together(_unknown(name) for name in names if name not in _faults)
+
+
+def _unknown(name: str) -> UsageError:
+    near = get_close_matches(name, _faults, n=1)
+    return UsageError(
+        f"There is no fault {name!r}.",
+        next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
+    )
 
 
 def _load() -> None:

@@ -136,7 +136,10 @@ def test_what_is_no_date_is_refused_with_its_option(
         (["--name", "night", "up", "--fault", "xyzzy"], "remedy lab --name night break --list"),
         (["break", "gpu01", "xyzzy"], "See all: remedy lab break --list"),
         (["break", "gpu01", "hosts-crfl"], "Did you mean 'hosts-crlf'?"),
-        (["break", "--name", "night", "gpu01"], "it is typed before the command: remedy lab --name"),
+        (
+            ["break", "--name", "night", "gpu01"],
+            "it is typed before the command: remedy lab --name",
+        ),
         (["--name", "Night", "status"], "Use up to 31 lower-case letters"),
         (["up", "--prefix", "_"], "Use a short prefix"),
     ],
@@ -154,4 +157,6 @@ def test_a_wrong_word_of_the_lab_is_a_usage_error_on_the_lab_that_was_named(
 def test_a_command_on_a_lab_names_it() -> None:
     named = "remedy lab --name night down, then remedy lab --name night up"
     assert _to_copy("remedy lab down, then remedy lab up", "night") == named
-    assert _to_copy("remedy lab up", None) == _to_copy("remedy lab up", "default") == "remedy lab up"
+    assert (
+        _to_copy("remedy lab up", None) == _to_copy("remedy lab up", "default") == "remedy lab up"
+    )
