@@ -6,8 +6,13 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+LEAST_LEFT_OUT = 3
+"""Fewer lines are shown and not counted: the line that counts them would take their place."""
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -196,6 +201,16 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     known = list(dict.fromkeys(names))
     head = ", ".join(known[:most])
     return head if len(known) <= most else f"{head} and {len(known) - most} more"
+
+
+def first_few(lines: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """Return the lines that are shown, and how many are left out: none, or as many as are worth a line.
+
+    >>> first_few("abcde", 3), first_few("abcdef", 3)
+    (('abcde', 0), ('abc', 3))
+    """
+    rest = len(lines) - most
+    return (lines, 0) if rest < LEAST_LEFT_OUT else (lines[:most], rest)
 
 
 def clipped(text: str, most: int) -> str:

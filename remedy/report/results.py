@@ -16,7 +16,7 @@ from remedy.report import folding
 from remedy.report.failures import error_lines
 from remedy.report.folding import Specimen
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import counted, fold, folded
+from remedy.text import counted, first_few, fold, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
 MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
@@ -78,10 +78,10 @@ def _result(result: HostResult, title: str, hosts: Sequence[str]) -> Iterator[Te
         detail = "no reason was given"
     first, *rest = _shortened(detail).rstrip("\n").split("\n")
     yield line.append(f": {first}" if first else "", style=style)
-    yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in rest[:QUOTES])
-    if len(rest) > QUOTES:
-        more = counted(len(rest) - QUOTES, "more line")
-        yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
+    quoted_lines, more = first_few(rest, QUOTES)
+    yield from (Text(f"{'':{INDENT}}{QUOTED}{text}", style=style) for text in quoted_lines)
+    if more:
+        yield Text(f"{'':{INDENT}}and {counted(more, 'more line')} (--json)", style=style)
 
 
 def _shortened(detail: str) -> str:

@@ -18,12 +18,12 @@ from remedy.report.facts import check_groups
 from remedy.spec import SECTIONS, load_spec
 from remedy.transport.reader import load_inventory
 
-WRONG = '''hosts = [
+WRONG = """hosts = [
     ("gpu01", {"ssh_hostnme": "10.0.0.1", "ssh_port": "ssh"}),
     ("gpu_2", {"cluster_address": "rack2", "_timeout": 4}),
     ("gpu03", {"ssh_hostname": "gpu_2"}),
 ]
-'''
+"""
 
 
 def messages(call: Callable[[], object]) -> list[str]:
