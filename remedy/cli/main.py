@@ -49,6 +49,7 @@ COMMANDS = {
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 HELP = ["-h", "--help"]
+COMPLETE = "_REMEDY_COMPLETE"
 REFUSED = 4
 NO_ANSWER = "no answer; nothing was changed"
 ANSWER = "Run the command again at a terminal, and answer what it asks."
@@ -129,7 +130,8 @@ class Context(click.Context):
     def __exit__(self, exc_type: Any, exc_value: Any, tb: Any) -> Any:
         """Note in an error which command it is of, if nothing below did."""
         if isinstance(exc_value, click.UsageError) and exc_value.ctx is None:
-            exc_value.ctx, exc_value.cmd = self, self.command
+            exc_value.ctx = self
+            exc_value.cmd = self.command  # type: ignore[misc]
         return super().__exit__(exc_type, exc_value, tb)
 
 
@@ -169,7 +171,7 @@ class LazyGroup(click.Group):
         # Its own, and not only those of the group: click keeps the option as it was asked for first.
         command.context_settings.setdefault("help_option_names", HELP)
         _named(command)
-        if "_REMEDY_COMPLETE" in os.environ:
+        if COMPLETE in os.environ:
             from remedy.cli.completion import teach
 
             return teach(command)
@@ -192,6 +194,10 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
         plain.install()
+        if COMPLETE in os.environ:
+            from remedy.cli.completion import register
+
+            register()
         arguments = options.get("args", args[0] if args else None)
         document.begin(sys.argv[1:] if arguments is None else list(arguments))
         with interruptible():

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+# Older versions of click have no parameter of the type when they run.
+if TYPE_CHECKING:
+    _Type = click.ParamType[int]
+else:
+    _Type = click.ParamType
 
-class Number(click.ParamType):
+
+class Number(_Type):
     """A whole number.
 
     Args:
