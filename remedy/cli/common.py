@@ -173,6 +173,14 @@ def _sudo_password(options: Options) -> SecretStr | None:
     return SecretStr(plain.password("sudo password"))
 
 
+def refuse_both(*, quiet: bool, verbose: bool) -> None:
+    """Refuse two options of which each means the opposite of the other."""
+    if quiet and verbose:
+        raise UsageError(
+            "--quiet and --verbose exclude each other", next_step="Leave one of them out."
+        )
+
+
 @contextmanager
 def opened(
     options: Options,
@@ -193,10 +201,7 @@ def opened(
     progress = ProgressShown(options)
     document.about(inventory=options.inventory)
     with errors_shown(verbose=options.verbose):
-        if options.quiet and options.verbose:
-            raise UsageError(
-                "--quiet and --verbose exclude each other", next_step="Leave one of them out."
-            )
+        refuse_both(quiet=options.quiet, verbose=options.verbose)
         if first is not None:
             first()
         # pyinfra has to be loaded before other users of sockets.
