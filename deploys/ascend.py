@@ -199,7 +199,9 @@ def compare(bench: FleetBench[AscendSpec]) -> None:
             if not _kept_free(state, ports):
                 unreserved.append(name)
     if len(counts) > 1:
-        lines = (f"{count} devices: {', '.join(names)}" for count, names in counts.items())
+        lines = (
+            f"{counted(count, 'device')}: {', '.join(names)}" for count, names in counts.items()
+        )
         bench.report("hosts have different numbers of Ascend devices", lines)
     if unreserved:
         bench.report(

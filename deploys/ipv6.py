@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 from remedy.plan import Finding, Fleet, FleetBench, Risk, Workbench, command, kernel, remedy
 from remedy.probe import HostState, Kernel, Network
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Unknown
 
 PATH = "/etc/sysctl.d/90-remedy-ipv6.conf"
@@ -190,7 +191,10 @@ def _switch(
     losses = list(_lost_addresses(bench.host, off))
     names = [key.removeprefix(START).removesuffix(END) for key in wrong]
     place = "everywhere" if key_of("all") in keys else f"on {', '.join(names)}"
-    loss = f"{len(losses)} IPv6 addresses and routes of the host go; connections over them end"
+    routes = sum("route" in words for words in losses)
+    numbers = {"IPv6 address": len(losses) - routes, "IPv6 route": routes}
+    lost = " and ".join(counted(number, noun) for noun, number in numbers.items() if number)
+    loss = f"takes {lost} from the host, and ends connections over {'it' if len(losses) == 1 else 'them'}"
     bench.run(
         f"switch IPv6 {'off' if off else 'on'} {place}",
         because=finding,

@@ -70,10 +70,9 @@ def raise_together(errors: Iterable[RemedyError]) -> None:
     known.sort(key=lambda error: steps.index(error.next_step))
     parts = known[:MOST_TOGETHER]
     if len(known) > len(parts):
-        more = f"{len(known) - len(parts)} more errors of this kind"
-        parts.append(
-            type(known[0])(f"{more} are not shown", next_step="Correct those above first.")
-        )
+        rest = len(known) - len(parts)
+        words = "1 more error is" if rest == 1 else f"{rest} more errors are"
+        parts.append(type(known[0])(f"{words} not shown", next_step="Correct those above first."))
     whole = type(known[0])(
         "\n".join(error.message for error in parts),
         next_step="\n".join(dict.fromkeys(error.next_step for error in parts)),

@@ -215,12 +215,17 @@ def first_few(lines: Sequence[T], most: int) -> tuple[Sequence[T], int]:
 
 def clipped(text: str, most: int) -> str:
     """Return text of at most so many characters, and how many more there are."""
-    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}... ({counted(len(text) - most, 'more character')})"
+    )
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 host", "2 hosts"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    """Return a number with its noun: "1 host", "2 hosts", "2 addresses"."""
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{number} {noun}{ending * (number != 1)}"
 
 
 def amount(size: int) -> str:
@@ -228,4 +233,4 @@ def amount(size: int) -> str:
     for unit, factor in _UNITS:
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return f"{size} bytes"
+    return counted(size, "byte")

@@ -19,7 +19,7 @@ from remedy.files import STANDARD, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
 from remedy.plan.plan import Plan, inventory_named
 from remedy.plan.shared import FORMAT, LARGE_FORMAT, format_for, unfolded
-from remedy.text import quoted
+from remedy.text import counted, quoted
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
 MOST_BYTES = 128 << 20
@@ -289,7 +289,7 @@ def _splice_faults(splices: Iterable[Splice], plan: Plan) -> Iterator[str]:
             continue
         size = len(plan.blobs[old]) if old is not None else 0
         if splice.length != size or (old is not None and size == 0):
-            yield f"{splice.length} bytes go at {splice.offset}, and the plan shows {size}"
+            yield f"removes {counted(splice.length, 'byte')} at {splice.offset}, and the plan shows {size}"
         if old == new:
             yield "a part of the file is the same before and after"
         if not end <= splice.offset <= MOST_OFFSET or not line <= splice.line <= splice.offset + 1:

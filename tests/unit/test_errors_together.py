@@ -56,7 +56,12 @@ def test_they_are_bounded_and_the_rest_is_counted() -> None:
         lambda: raise_together(UsageError(f"n{n}", next_step="Correct it.") for n in range(count))
     )
     assert lines[:MOST_TOGETHER] == [f"n{n}" for n in range(MOST_TOGETHER)]
-    assert lines[MOST_TOGETHER:] == ["7 more errors of this kind are not shown"]
+    assert lines[MOST_TOGETHER:] == ["7 more errors are not shown"]
+    words = [str(n) for n in range(MOST_TOGETHER + 1)]
+    lines = messages(
+        lambda: raise_together(UsageError(word, next_step="Correct it.") for word in words)
+    )
+    assert lines[MOST_TOGETHER:] == ["1 more error is not shown"]
 
 
 def test_all_that_is_wrong_with_an_inventory_is_shown(tmp_path: Path) -> None:

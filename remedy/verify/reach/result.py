@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pydantic import Field
 
+from remedy.text import counted
 from remedy.values import Record
 from remedy.verify.reach.explain import DeadEnd, culprits_of, explain
 from remedy.verify.verdict import Culprit, DeadLink, NarrowLink, Rung
@@ -137,7 +138,7 @@ class Reach(Record):
         good = (
             f"{self.attempts:,} connections"
             if sampled
-            else f"{links} links, {self.attempts} connections"
+            else f"{counted(links, 'link')}, {counted(self.attempts, 'connection')}"
         )
         message = "; ".join(filter(None, [bad or good, self.sampled, self.mtu]))
         return Rung(name="reachability", passed=self.passed, message=message, seconds=self.seconds)
