@@ -83,7 +83,7 @@ REASONS = {"--only": WITHOUT_CHOICE, "--skip": WITHOUT_CHOICE, "--json": WITHOUT
 def _with_reason(error: click.ClickException, message: str) -> str:
     """Return the message of an error; of a wrong option with what is near, or why only others have it."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return message
+        return _with_arguments(error, message)
     from remedy.cli.nearest import BEHIND, advice
 
     words = error.ctx.command_path.split()[1:2]
@@ -101,6 +101,24 @@ def _with_reason(error: click.ClickException, message: str) -> str:
     if near.endswith("?"):
         return f"{message} {near}"
     return f"{message.rstrip('.')}: {near}." if near else message
+
+
+def _with_arguments(error: click.ClickException, message: str) -> str:
+    """Return the message of an error; of an argument that is missing or one too many, what was meant."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return message
+    from remedy.cli.nearest import argument_advice
+
+    missing = error.param.name if isinstance(error, click.MissingParameter) and error.param else ""
+    extra = message.partition("Got unexpected extra argument")[2].strip(" s()")
+    names = {name for param in error.ctx.command.params for name in (param.name or "", *param.opts)}
+    advice = argument_advice(
+        error.ctx.command_path, names, error.ctx.params, missing=missing or "", extra=extra
+    )
+    if not advice:
+        return message
+    # click writes the sentence about one that is missing before the message.
+    return f"{message.rstrip('.')}: {advice}" if message else f"{advice[0].upper()}{advice[1:]}"
 
 
 def _of_group(option: str, ctx: click.Context) -> str:
@@ -184,11 +202,10 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
+            from remedy.cli.nearest import command_advice
 
             # click knows the commands of a group that has them all imported.
-            if near := get_close_matches(args[0], COMMANDS, n=1):
-                error.message += f" Did you mean {near[0]!r}?"  # type: ignore[misc]
+            error.message = command_advice(error.message, args[0], COMMANDS)  # type: ignore[misc]
             raise
 
     def main(self, *args: Any, **options: Any) -> Any:

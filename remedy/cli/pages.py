@@ -55,7 +55,7 @@ def check_page(html: Path | None, *others: Path | None) -> None:
         raise UsageError(
             f"{html} would be written twice: once as a page", next_step="Give two names."
         )
-    check_output(html)
+    check_output(html, kind="page", start=b"<!doctype html")
 
 
 def write_page(html: Path, text: str) -> tuple[str, ...]:

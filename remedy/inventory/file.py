@@ -15,7 +15,11 @@ from remedy.inventory.arguments import unused_arguments
 from remedy.inventory.hosts import Inventory, Node
 from remedy.inventory.keys import doubles, misspelt_keys, two_values
 from remedy.inventory.names import is_legal_name
-from remedy.text import is_number
+from remedy.text import is_number, quoted
+
+_FROM = "remedy init --from"
+# Of a plan file the digest comes first.
+_HEAD = 100
 
 
 def check_file(path: Path) -> None:
@@ -85,14 +89,16 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
     """Run the file once by itself, so that an error in it is reported with its line."""
     try:
         text = path.read_text(encoding="utf-8")
+        _refuse_json(path, text)
         attributes: dict[str, Any] = {"__file__": str(path), "__name__": "inventory"}
         code = compile(text, str(path), "exec")
         raise_together(doubles(path, text))
         exec(code, attributes)  # noqa: S102 - an inventory is a program
     except SyntaxError as error:
+        elsewhere = f" One of a different program: {_FROM} ansible {quoted(path)}"
         raise InventoryError(
             f"{path}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}",
-            next_step="Correct that line; the file is Python.",
+            next_step="Correct that line; the file is Python." + elsewhere * (path.suffix != ".py"),
         ) from error
     except InventoryError:
         raise
@@ -108,6 +114,19 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
             + "` shows the whole traceback.",
         ) from error
     return attributes
+
+
+def _refuse_json(path: Path, text: str) -> None:
+    """Refuse what other commands and programs write: run as Python it fails for odd reasons, or for none."""
+    if not text.lstrip().startswith("{"):
+        return
+    is_plan = '"digest"' in text[:_HEAD]
+    raise InventoryError(
+        f"{path}: it is {'a plan' if is_plan else 'JSON'}, and an inventory is Python",
+        next_step=f"Give it behind the inventory: --plan {quoted(path)}"
+        if is_plan
+        else f"Hosts of a different program are taken by: {_FROM} ansible {quoted(path)}",
+    )
 
 
 def _bad_lists(path: Path, attributes: Mapping[str, Any]) -> Iterator[InventoryError]:

@@ -352,3 +352,28 @@ def test_data_of_a_host_that_pyinfra_cannot_use_is_refused(tmp_path: Path) -> No
     path = tmp_path / "wrong_type.py"
     path.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_key": None})]\n')
     assert_refused(remedy("check", path), 2, "pyinfra cannot use a host's data", "wrong_type.py")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [("hosts = []\n", "plan.json"), ("{", "x.json"), ("", "x.json"), (" \n{}", "x.json")],
+)
+def test_no_new_plan_is_to_replace_a_file_of_another_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_text(content)
+    for command in ("show", "approve"):
+        assert_refused(remedy(command, "x.json"), 2, f"remedy plan INVENTORY -o {place}\n")
+
+
+def test_a_plan_and_a_page_replace_their_own_kind(inventory: Path, tmp_path: Path) -> None:
+    plan, page = tmp_path / "new.json", tmp_path / "new.html"
+    for file in (plan, page):
+        file.write_text("")  # as mktemp leaves it
+    for _ in range(2):
+        done = remedy("plan", inventory, "-o", plan, "--html", page)
+        assert done.exit_code == 5, done.output
+        assert f"page        {page}" in done.output
+    assert plan.read_text().startswith("{")
+    assert page.read_text().startswith("<!doctype html>")
