@@ -351,7 +351,8 @@ TYPE = ": changes.0.title: Input should be a valid string"
         (lambda d: json.dumps(d).replace('"author"', '"digest": 1, "digest": 2, "author"'),
          " is not a whole plan file", ""),
         (lambda d: json.dumps(d).replace('"ann"', "NaN"), " is not a whole plan file", ""),
-        (lambda _: "[" * 100_000, " is not a whole plan file", "Make a new one: remedy plan INVENTORY -o plan.json"),
+        (lambda _: "[" * 100_000, " is not a whole plan file",
+         "Make a new one: remedy plan INVENTORY -o plan.json"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_refused_is_named_with_what_to_do(
