@@ -50,7 +50,7 @@ SOURCES: dict[str, Source] = {
 }
 
 
-class _Words:
+class _Joined:
     """Completion of any shell: an option may be joined to its value by =, whole or set apart."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
@@ -68,17 +68,17 @@ class _Words:
         return items
 
 
-class Bash(_Words, BashComplete):
+class Bash(_Joined, BashComplete):
     """Completion of bash, which sets = apart, and would end a word at the @ of a group."""
 
     source_template = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//@/}}\n{BashComplete.source_template}"
 
 
-class Zsh(_Words, ZshComplete):
+class Zsh(_Joined, ZshComplete):
     """Completion of zsh."""
 
 
-class Fish(_Words, FishComplete):
+class Fish(_Joined, FishComplete):
     """Completion of fish, which is to take a word or a description with a comma in it whole."""
 
     source_template = FishComplete.source_template.replace(
