@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -47,7 +47,7 @@ class AscendSpec(SpecSection):
 
     rank_table: bool | None = None
     base_port: int = Field(default=BASE_PORT, ge=1024, le=65520)
-    node_timeout: Literal["auto"] | int = "auto"
+    node_timeout: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     connect_timeout: int | None = Field(default=None, ge=120, le=7200)
     buffer: int | None = Field(default=None, ge=1, le=16384)
 
@@ -199,7 +199,9 @@ def compare(bench: FleetBench[AscendSpec]) -> None:
             if not _kept_free(state, ports):
                 unreserved.append(name)
     if len(counts) > 1:
-        lines = (f"{count} devices: {', '.join(names)}" for count, names in counts.items())
+        lines = (
+            f"{counted(count, 'device')}: {', '.join(names)}" for count, names in counts.items()
+        )
         bench.report("hosts have different numbers of Ascend devices", lines)
     if unreserved:
         bench.report(

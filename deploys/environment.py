@@ -87,12 +87,17 @@ def _value(value: str) -> str:
     return value
 
 
+_INTERFACE = r"[A-Za-z0-9_.-]{2,15}"
+
+
 def _interface(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_.-]{2,15}", name):
+    if not re.fullmatch(_INTERFACE, name):
         raise ValueError('expected "auto" or the name of one interface, such as eno2')
     return name
 
 
+_PATTERN = Field(json_schema_extra={"pattern": f"^{_INTERFACE}$"})
+InterfaceName = Annotated[str, AfterValidator(_interface), _PATTERN]
 Value = Annotated[str, BeforeValidator(_text), AfterValidator(_value)]
 
 
@@ -106,7 +111,7 @@ class EnvironmentSpec(SpecSection):
     user who logs in, and of ``cluster.user``, may be changed too, with that user's rights.
     """
 
-    interface: Annotated[str, AfterValidator(_interface)] | None = Field(None, examples=["auto"])
+    interface: InterfaceName | None = Field(None, examples=["auto"])
     hcas: Literal["auto"] | None = None
     variables: Mapping[Annotated[str, AfterValidator(_name)], Value] = Field(
         default_factory=dict, examples=[{"NCCL_DEBUG": "WARN"}, {"NCCL_IB_TIMEOUT": 22}]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from remedy.plan import Fleet, FleetBench, Workbench, remedy
 from remedy.plan.compare import differences
@@ -29,6 +29,13 @@ FRAMEWORKS = ("torch", "torch_npu", "paddlepaddle", "paddlepaddle_gpu", "mindspo
 NONE = "none"
 
 
+_VERSION = {
+    "type": "string",
+    "description": 'a version in quotes, such as "2.8"',
+    "pattern": r"^\d+(\.\d+){0,3}$",
+}
+
+
 def _version(text: str) -> str:
     if not re.fullmatch(r"\d+(\.\d+){0,3}", text):
         raise ValueError("give a version such as '2.8'")
@@ -38,7 +45,9 @@ def _version(text: str) -> str:
 class FleetVersionsSpec(SpecSection):
     """``nccl_minimum``: the oldest NCCL that is not reported. ``compare``: whether hosts are compared."""
 
-    nccl_minimum: Annotated[str, AfterValidator(_version)] = Field("2.8", examples=["99.1"])
+    nccl_minimum: Annotated[
+        str, AfterValidator(_version), WithJsonSchema(_VERSION, mode="validation")
+    ] = Field("2.8", examples=["99.1"])
     compare: bool = True
 
 

@@ -13,12 +13,13 @@ is refused.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from remedy.plan import Finding, Fleet, FleetBench, Risk, Workbench, command, kernel, remedy
 from remedy.probe import HostState, Kernel, Network
 from remedy.spec import SpecSection
+from remedy.text import counted
 from remedy.values import Unknown
 
 PATH = "/etc/sysctl.d/90-remedy-ipv6.conf"
@@ -190,15 +191,25 @@ def _switch(
     losses = list(_lost_addresses(bench.host, off))
     names = [key.removeprefix(START).removesuffix(END) for key in wrong]
     place = "everywhere" if key_of("all") in keys else f"on {', '.join(names)}"
-    loss = f"{len(losses)} IPv6 addresses and routes of the host go; connections over them end"
     bench.run(
         f"switch IPv6 {'off' if off else 'on'} {place}",
         because=finding,
         risk=Risk.HIGH if losses else Risk.MEDIUM,
         guarded=True,
-        disrupts=loss if losses else "",
+        disrupts=_loss(losses),
         **kernel.live_command(before, after, " && ".join(command(words) for words in losses)),
     )
+
+
+def _loss(commands: Sequence[Sequence[str]]) -> str:
+    """Return what a host loses with IPv6, from the commands that bring it back; "" for nothing."""
+    if not commands:
+        return ""
+    routes = sum("route" in words for words in commands)
+    numbers = {"IPv6 address": len(commands) - routes, "IPv6 route": routes}
+    lost = " and ".join(counted(number, noun) for noun, number in numbers.items() if number)
+    over = "it" if len(commands) == 1 else "them"
+    return f"takes {lost} from the host, and ends connections over {over}"
 
 
 def _lost_addresses(host: HostState, off: list[str]) -> Iterator[list[str]]:

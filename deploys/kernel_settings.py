@@ -67,6 +67,17 @@ class KernelSettingsSpec(SpecSection):
 Bench = Workbench[KernelSettingsSpec]
 
 
+class _Counted(dict[str, str]):
+    """A number with whatever noun is asked for."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def __missing__(self, noun: str) -> str:
+        return counted(self._number, noun)
+
+
 @dataclass(frozen=True)
 class Least:
     """What a setting has to be at least.
@@ -74,7 +85,7 @@ class Least:
     Args:
         key: its name.
         number: the least value.
-        title: what is wrong below it, with "{value}".
+        title: what is wrong below it, with a noun in braces for the value and what it counts.
         usual: the value that kernels start with.
         kind: how bad that is.
         cause: the cause that it is.
@@ -93,43 +104,43 @@ class Least:
 _REPORT = FindingKind.REPORT
 LEAST = (
     Least(
-        "net.ipv4.tcp_rmem", 65536, "TCP takes {value} bytes at once, so that connections stall",
+        "net.ipv4.tcp_rmem", 65536, "TCP takes {byte} at once, so that connections stall",
         "4096 131072 6291456", cause=CONNECTIONS, at=2,
     ),
     Least(
-        "net.ipv4.tcp_wmem", 65536, "TCP sends {value} bytes at once, so that connections stall",
+        "net.ipv4.tcp_wmem", 65536, "TCP sends {byte} at once, so that connections stall",
         "4096 16384 4194304", cause=CONNECTIONS, at=2,
     ),
     Least(
-        "net.ipv4.tcp_mem", 4096, "all connections together may have {value} pages of memory",
+        "net.ipv4.tcp_mem", 4096, "all connections together may have {page} of memory",
         "190000 253000 380000",
         cause=CONNECTIONS, at=2,
     ),
     Least(
         "net.netfilter.nf_conntrack_tcp_timeout_established", 600,
-        "a connection that is silent for {value} s is forgotten, and firewalls drop what comes then", "432000",
+        "a connection that is silent for {second} is forgotten, and firewalls drop what comes then", "432000",
         cause=CONNECTIONS,
     ),
     Least(
         "net.ipv4.tcp_window_scaling", 1, "TCP sends 64 KiB at once, and waits then", "1", _REPORT, CONNECTIONS
     ),
     Least("net.ipv4.tcp_sack", 1, "TCP sends everything again after a loss", "1", _REPORT, CONNECTIONS),
-    Least("fs.file-max", 65536, "all processes together may have {value} files open", "9223372036854775807"),
-    Least("kernel.pid_max", 4096, "a host may have {value} processes and threads", "4194304"),
-    Least("kernel.threads-max", 4096, "a host may have {value} threads", "126000"),
-    Least("net.core.somaxconn", 128, "{value} connections may wait to be taken, no more", "4096", _REPORT),
-    Least("net.core.netdev_max_backlog", 100, "{value} packets may wait for a CPU, no more", "1000", _REPORT),
-    Least("net.ipv4.tcp_retries2", 5, "connections are given up after {value} losses in a row", "15", _REPORT),
-    Least("net.ipv4.tcp_syn_retries", 2, "a connection is tried {value} times more", "6", _REPORT),
+    Least("fs.file-max", 65536, "all processes together may have {file} open", "9223372036854775807"),
+    Least("kernel.pid_max", 4096, "a host may have {process}, threads included", "4194304"),
+    Least("kernel.threads-max", 4096, "a host may have {thread}", "126000"),
+    Least("net.core.somaxconn", 128, "{connection} may wait to be taken, no more", "4096", _REPORT),
+    Least("net.core.netdev_max_backlog", 100, "{packet} may wait for a CPU, no more", "1000", _REPORT),
+    Least("net.ipv4.tcp_retries2", 5, "connections are given up after {loss} in a row", "15", _REPORT),
+    Least("net.ipv4.tcp_syn_retries", 2, "a connection is tried {time} more", "6", _REPORT),
     Least(
         "net.ipv4.tcp_synack_retries", 1,
         "a new connection is answered once, and never again after a loss", "5", _REPORT,
     ),
     Least(
         "net.ipv4.tcp_max_syn_backlog", 64,
-        "{value} new connections may wait for their third packet, no more", "512", _REPORT,
+        "{connection} may wait for their third packet, no more", "512", _REPORT,
     ),
-    Least("vm.max_map_count", 65530, "a process may have {value} maps of memory", "65530", _REPORT),
+    Least("vm.max_map_count", 65530, "a process may have {map} of memory", "65530", _REPORT),
 )  # fmt: skip
 
 
@@ -273,7 +284,7 @@ def _too_little(least: Least, text: str) -> Iterator[Shortage]:
     value = numbers[least.at] if len(numbers) > least.at else ""
     if is_number(value) and int(value) < least.number:
         yield Shortage(
-            least.title.format(value=value),
+            least.title.format_map(_Counted(int(value))),
             (f"{least.key} = {text}",),
             f"Set the usual value: sysctl -w {least.key}='{least.usual}'",
             least.kind,

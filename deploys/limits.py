@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Annotated, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._session_limits import LABEL, note_of_shells, note_small
@@ -60,10 +60,30 @@ def _size(value: object) -> object:
     return value
 
 
+Memlock: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_size),
+    WithJsonSchema(
+        {
+            "description": "bytes from 1024, a size such as 64g, or unlimited",
+            "anyOf": [
+                {"type": "integer", "minimum": 1024},
+                {"const": UNLIMITED},
+                {
+                    "type": "string",
+                    "pattern": r"^(\d+\s*[kmgtKMGT]?[iI]?[bB]?|[uU]nlimited|[iI]nfinity)$",
+                },
+            ],
+        },
+        mode="validation",
+    ),
+]
+
+
 class LimitsSpec(SpecSection):
     """``memlock``: a size (bytes, 64g) or unlimited. ``nofile``: how many files a process may open."""
 
-    memlock: Annotated[int, BeforeValidator(_size)] | None = None
+    memlock: Memlock | None = None
     nofile: int | None = Field(default=None, ge=1024, le=2**30)
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from remedy.deploys import _frameworks
 from remedy.deploys._leftovers import Doomed, ending, moment, numbers, shared_with, shown
@@ -87,6 +88,9 @@ gone_within() { # seconds
 """
 
 
+Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
+
+
 class OrphansSpec(SpecSection):
     """What is done about orphans.
 
@@ -96,16 +100,8 @@ class OrphansSpec(SpecSection):
     """
 
     end: bool = False
-    ports: tuple[int, ...] | None = Field(None, examples=[[29500, 29400]])
+    ports: tuple[Port, ...] | None = Field(None, examples=[[29500, 29400]])
     grace_seconds: int = Field(default=10, ge=0, le=60)
-
-    @field_validator("ports")
-    @classmethod
-    def _ports_are_ports(cls, ports: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        wrong = [port for port in ports or () if not 1 <= port <= 65535]
-        if wrong:
-            raise ValueError(f"{wrong[0]} is no TCP port: they are 1 to 65535")
-        return ports
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from remedy.deploys.hosts_file import HostsFileSpec
 from remedy.plan import Fleet, Workbench, once_a_fleet, remedy
@@ -27,6 +27,13 @@ from remedy.values import Unknown
 PATH = "/usr/local/bin/paddle-fixed-ports"
 LONGEST = 120_000
 """Characters of one variable: the kernel takes 128 KiB for each (execve(2), MAX_ARG_STRLEN)."""
+
+
+_RANGE = {
+    "type": "string",
+    "description": "a range of ports from 1024, such as 8000-8999",
+    "pattern": r"^\d{4,5}-\d{4,5}$",
+}
 
 
 def _ports(text: str) -> str:
@@ -47,7 +54,9 @@ class PaddleSpec(SpecSection):
     ``devices``: trainers on each host; without it one for each GPU, and one where there is none.
     """
 
-    ports: Annotated[str, AfterValidator(_ports)] | None = Field(None, examples=["8000-8999"])
+    ports: (
+        Annotated[str, AfterValidator(_ports), WithJsonSchema(_RANGE, mode="validation")] | None
+    ) = Field(None, examples=["8000-8999"])
     devices: int | None = Field(default=None, ge=1, le=128)
 
     @property

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from remedy.deploys import _frameworks
 from remedy.firewall import spans
@@ -52,6 +52,16 @@ def _wide_enough(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
+_RANGE = {
+    "description": 'two ports from 1024, such as "50000-60999", or null',
+    "anyOf": [
+        {"type": "string", "pattern": r"^ *[0-9]{4,5} *- *[0-9]{4,5} *$"},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        {"type": "null"},
+    ],
+}
+
+
 class PortRangeSpec(SpecSection):
     """``range``: ports for new sockets on all hosts ("50000-60999"); None leaves each host its own.
 
@@ -63,6 +73,7 @@ class PortRangeSpec(SpecSection):
         tuple[int, int] | None,
         BeforeValidator(_bounds),
         AfterValidator(lambda bounds: None if bounds is None else _wide_enough(bounds)),
+        WithJsonSchema(_RANGE, mode="validation"),
         Field(examples=["50000-60999", "1024-65535"]),
     ] = None
     reserve: tuple[Ports, ...] = ()

@@ -20,7 +20,7 @@ from remedy.probe import File, HostState, Mount, Space
 from remedy.probe.sources import DEVICES
 from remedy.probe.space import mount_of
 from remedy.spec import SpecSection
-from remedy.text import amount
+from remedy.text import amount, counted
 from remedy.values import Unknown
 
 SHARED = ("/tmp", "/dev/shm")  # noqa: S108 - directories, no files in them
@@ -109,8 +109,8 @@ def _note_room(bench: Workbench[ScratchSpec], spaces: Mapping[str, Space]) -> No
             noted.add(same)
             bench.blocked(
                 f"{path} is full: {what}",
-                f"stat -f: {amount(space.used)} of {amount(space.size)} used, {space.inodes_free} of "
-                f"{space.inodes} files free",
+                f"stat -f: {amount(space.used)} of {amount(space.size)} used, room for "
+                f"{space.inodes_free} of {counted(space.inodes, 'file')}",
                 f"See what takes it: du -xah {path} | sort -h | tail; df -i {path}",
                 label="disk-full",
             )

@@ -25,7 +25,11 @@ is a bug, and is shown as one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
+
+MOST_TOGETHER = 10
+"""Errors of a file that are shown at once; whoever corrects these sees the others."""
 
 
 class RemedyError(Exception):
@@ -37,6 +41,8 @@ class RemedyError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
+    parts: tuple[RemedyError, ...] = ()
+    """The errors that this one is made of, in the order in which they are shown; none of a single error."""
 
     def __init__(self, message: str, *, next_step: str = "") -> None:
         super().__init__(message)
@@ -45,6 +51,34 @@ class RemedyError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.next_step}" if self.next_step else self.message
+
+
+def raise_together(errors: Iterable[RemedyError]) -> None:
+    """Raise errors of one kind as one, up to a bound, those with the same next step one after the other.
+
+    The message and the next step of several have a line for each. Nothing is raised where there are no errors.
+    """
+    by_message: dict[str, RemedyError] = {}
+    for error in errors:
+        by_message.setdefault(error.message, error)
+    known = list(by_message.values())
+    if len(known) < 2:
+        for error in known:
+            raise error
+        return
+    steps = list(dict.fromkeys(error.next_step for error in known))
+    known.sort(key=lambda error: steps.index(error.next_step))
+    parts = known[:MOST_TOGETHER]
+    if len(known) > len(parts):
+        rest = len(known) - len(parts)
+        words = "1 more error is" if rest == 1 else f"{rest} more errors are"
+        parts.append(type(known[0])(f"{words} not shown", next_step="Correct those above first."))
+    whole = type(known[0])(
+        "\n".join(error.message for error in parts),
+        next_step="\n".join(dict.fromkeys(error.next_step for error in parts)),
+    )
+    whole.parts = tuple(parts)
+    raise whole
 
 
 class UsageError(RemedyError):

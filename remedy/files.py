@@ -55,6 +55,16 @@ def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) ->
     _write(path, content, mode, Path.replace)
 
 
+def begins_with(path: Path, start: bytes) -> bool:
+    """Say whether a file is empty, or begins so, blanks and case aside: whether it may be of that kind.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    content = read_regular(path, len(start) + 64).lstrip()
+    return not content or content[: len(start)].lower() == start
+
+
 def write_output(path: Path, text: str, *, mode: int | None = None) -> None:
     """Write what somebody asked for into a file: whole or not at all, unless it is a pipe or a device.
 

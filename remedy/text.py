@@ -6,9 +6,14 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+LEAST_LEFT_OUT = 3
+"""Fewer lines are shown and not counted: the line that counts them would take their place."""
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -216,15 +221,26 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return head if len(known) <= most else f"{head} and {len(known) - most} more"
 
 
+def first_few(lines: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """Return the lines that are shown, and how many are left out: none, or as many as are worth a line.
+
+    >>> first_few("abcde", 3), first_few("abcdef", 3)
+    (('abcde', 0), ('abc', 3))
+    """
+    rest = len(lines) - most
+    return (lines, 0) if rest < LEAST_LEFT_OUT else (lines[:most], rest)
+
+
 def clipped(text: str, most: int) -> str:
     """Return so many characters of a text and how many more there are, or all where that is no longer."""
-    short = f"{text[:most]}... ({len(text) - most} more characters)"
+    short = f"{text[:most]}... ({counted(len(text) - most, 'more character')})"
     return text if len(text) <= len(short) else short
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 host", "2 hosts"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    """Return a number with its noun: "1 host", "2 hosts", "2 addresses"."""
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{number} {noun}{ending * (number != 1)}"
 
 
 def amount(size: int) -> str:
@@ -232,4 +248,4 @@ def amount(size: int) -> str:
     for unit, factor in _UNITS:
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return f"{size} bytes"
+    return counted(size, "byte")

@@ -130,11 +130,12 @@ def plans_of(home: Path, runs: Iterable[Story]) -> dict[str, Plan]:
     return plans
 
 
-def moment(text: str, *, end: bool = False) -> datetime:
+def moment(text: str, option: str = "", *, end: bool = False) -> datetime:
     """Return the moment that ``text`` names: a date, or a date and time, in UTC where no zone is given.
 
     Args:
         text: such as 2026-01-31 or 2026-01-31T12:00:00+01:00.
+        option: that it is the value of, for the error.
         end: a date alone means the end of that day.
 
     Raises:
@@ -144,7 +145,7 @@ def moment(text: str, *, end: bool = False) -> datetime:
         named = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
         raise UsageError(
-            f"{text!r} is not a date",
+            f"{option} {text!r} is not a date".lstrip(),
             next_step="Give one such as 2026-01-31 or 2026-01-31T12:00:00Z.",
         ) from error
     if end and len(text) <= len("2026-01-31"):

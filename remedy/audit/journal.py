@@ -27,7 +27,7 @@ from pydantic import Field
 
 from remedy.errors import RefusedError, RemedyError
 from remedy.files import flush_folder, kept_mode, make_folder, open_kept, write_whole
-from remedy.text import quoted
+from remedy.text import counted, quoted
 from remedy.values import Document
 
 GENESIS = "0" * 64
@@ -236,7 +236,9 @@ def canonical(body: Mapping[str, Any]) -> str:
 def _bounded(value: Any) -> Any:
     """Return data with each text in it cut to its bound, and how much was left out in its place."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return f"{value[:LONGEST_TEXT]} [{len(value) - LONGEST_TEXT} characters left out]"
+        return (
+            f"{value[:LONGEST_TEXT]} [{counted(len(value) - LONGEST_TEXT, 'character')} left out]"
+        )
     if isinstance(value, Mapping):
         return {key: _bounded(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

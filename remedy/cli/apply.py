@@ -17,6 +17,7 @@ from remedy.cli.common import (
     reports,
 )
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
+from remedy.cli.number import Number
 from remedy.cli.pages import check_page, html_option, with_page
 from remedy.cli.proof import proof_options
 
@@ -39,14 +40,16 @@ from remedy.cli.proof import proof_options
 @click.option(
     "--require-approval",
     "approvals",
-    type=click.IntRange(1, 10),
+    type=Number(1, 10),
     is_flag=False,
     flag_value=1,
     metavar="[N]",
     help="Refuse a --plan with fewer valid signatures than N (1); the spec may require more.",
 )
 @proof_options
-@click.option("--waves", help="How many hosts to change at a time, such as 1,10%,100%.")
+@click.option(
+    "--waves", metavar="SIZES", help="How many hosts to change at a time, such as 1,10%,100%."
+)
 @click.option(
     "--prove-waves/--no-prove-waves",
     default=None,
@@ -54,7 +57,7 @@ from remedy.cli.proof import proof_options
 )
 @click.option(
     "--max-failures",
-    type=click.IntRange(min=0),
+    type=Number(0),
     help="Start no further wave after more failed hosts.",
 )
 @click.option(

@@ -185,8 +185,8 @@ def export(
         from remedy.audit.story import on_record, read_stories
 
         home = home_of(inventory)
-        begin = moment(since) if since else None
-        end = moment(until, end=True) if until else None
+        begin = None if since is None else moment(since, "--since")
+        end = None if until is None else moment(until, "--until", end=True)
         stories = read_stories(home / FILE_NAME).values()
         names = on_record(inventory, stories, hosts)
         runs = [story for story in stories if within(story, begin, end)]

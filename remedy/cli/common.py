@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from signal import SIGPIPE
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +19,7 @@ from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
 from remedy.cli.next_step import to_copy
 from remedy.errors import InventoryError, OutputError, PlanFileError, RemedyError, UsageError
-from remedy.files import STANDARD, full_path
+from remedy.files import STANDARD, begins_with, full_path
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -172,6 +173,30 @@ def _sudo_password(options: Options) -> SecretStr | None:
     return SecretStr(plain.password("sudo password"))
 
 
+def refuse_both(*, quiet: bool, verbose: bool) -> None:
+    """Refuse two options of which each means the opposite of the other."""
+    if quiet and verbose:
+        raise UsageError(
+            "--quiet and --verbose exclude each other", next_step="Leave one of them out."
+        )
+
+
+def _refuse_swapped(inventory: Path) -> None:
+    """Refuse an inventory in the place of a run, and a run in that of the inventory."""
+    context = click.get_current_context(silent=True)
+    run = None if context is None else context.params.get("run")
+    if (
+        context is not None
+        and isinstance(run, str)
+        and Path(run).is_file()
+        and not inventory.exists()
+    ):
+        raise UsageError(
+            f"{run} is no run: the run is typed first",
+            next_step=f"{context.command_path} {quoted(inventory)} {quoted(run)}",
+        )
+
+
 @contextmanager
 def opened(
     options: Options,
@@ -192,10 +217,8 @@ def opened(
     progress = ProgressShown(options)
     document.about(inventory=options.inventory)
     with errors_shown(verbose=options.verbose):
-        if options.quiet and options.verbose:
-            raise UsageError(
-                "--quiet and --verbose exclude each other", next_step="Leave one of them out."
-            )
+        refuse_both(quiet=options.quiet, verbose=options.verbose)
+        _refuse_swapped(options.inventory)
         if first is not None:
             first()
         # pyinfra has to be loaded before other users of sockets.
@@ -226,16 +249,20 @@ def opened(
             yield session, terminal
 
 
-def check_output(output: Path | None, *, as_json: bool = False) -> None:
+def check_output(
+    output: Path | None, *, as_json: bool = False, kind: str = "plan", start: bytes = b"{"
+) -> None:
     """Refuse a file that cannot be written, before the hosts are asked for what is to go there.
 
     Args:
         output: the file; ``-`` for standard output, None for none.
         as_json: whether the command writes a document to standard output.
+        kind: the noun for what goes there.
+        start: how such files begin: one of a different kind, such as the inventory, is not replaced.
 
     Raises:
-        UsageError: the document of ``--json`` would be there too, there is no such folder, or nothing can be
-            written there.
+        UsageError: the document of ``--json`` would be there too, there is no such folder, a file of another
+            kind is there, or nothing can be written there.
     """
     if output == STANDARD and as_json:
         raise UsageError(
@@ -252,6 +279,11 @@ def check_output(output: Path | None, *, as_json: bool = False) -> None:
         return  # a pipe, /dev/stdout
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = f"no write access to {folder}"
+    elif output.exists() and os.access(output, os.R_OK) and not begins_with(output, start):
+        raise UsageError(
+            f"{output} is there already, and is no {kind}",
+            next_step="Give a different name, or remove the file first; no host was asked anything.",
+        )
     else:
         return
     raise UsageError(
@@ -341,12 +373,13 @@ def errors_shown(*, verbose: bool = False) -> Iterator[None]:
 
         from remedy.cli.terminal import err
 
-        err.print(Text("error: ", style="bold red").append(error.message, style="default"))
         named = error.inventory if isinstance(error, PlanFileError) else ""
-        next_step = to_copy(error.next_step, named)
-        document.print_error(error.message, error.exit_code, next_step)
-        if next_step:
-            err.print(Text(f"  {next_step}", style="cyan"))
+        for step, parts in groupby(error.parts or (error,), key=lambda part: part.next_step):
+            for part in parts:
+                err.print(Text("error: ", style="bold red").append(part.message, style="default"))
+            if step:
+                err.print(Text(f"  {to_copy(step, named)}", style="cyan"))
+        document.print_error(error.message, error.exit_code, to_copy(error.next_step, named))
         if verbose and error.__cause__ is not None:
             for line in plain.traceback_lines(error.__cause__):
                 err.print(line)

@@ -7,13 +7,19 @@ import re
 from collections.abc import Callable
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
+)
 
 from remedy.cli import names, plain
 from remedy.cli.one_of import OneOf
 from remedy.text import is_number
 
-SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_REMEDY_COMPLETE"
 # What stands between the hosts of --limit, and between the remedies of --only.
 _BETWEEN = re.compile(r"[,!&^]")
@@ -31,8 +37,8 @@ SOURCES: dict[str, Source] = {
     "hosts": _HOSTS,
     "only": _REMEDIES,
     "skip": _REMEDIES,
-    "run": lambda words: ["latest", *names.runs(words)],
-    "resume": lambda words: ["latest", *names.runs(words)],
+    "run": lambda words: ["latest", *names.runs(words, ("apply", "rollback"))],
+    "resume": lambda words: ["latest", *names.runs(words, ("apply",))],
     "plan_or_run": lambda words: ["latest", *names.runs(words)],
     "name": lambda _: [*names.remedies(), *names.causes(), *SECTIONS],
     "fault_names": lambda _: names.faults(),
@@ -44,8 +50,53 @@ SOURCES: dict[str, Source] = {
 }
 
 
+class _Joined:
+    """Completion of any shell: an option may be joined to its value by =, whole or set apart."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the one to complete, and that one."""
+        args, incomplete = super().get_completion_args()  # type: ignore[misc]
+        pairs = zip(("", *args), args, strict=False)
+        return [word for last, word in pairs if word != "=" or last[:2] != "--"], incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """Return what may be in the place of a word; where that begins with an option, this does, too."""
+        items: list[CompletionItem] = super().get_completions(args, incomplete)  # type: ignore[misc]
+        option, equals, _ = incomplete.partition("=")
+        for item in items if equals and option.startswith("--") else ():
+            item.value = f"{option}={item.value}"
+        return items
+
+
+class Bash(_Joined, BashComplete):
+    """Completion of bash, which sets = apart, and would end a word at the @ of a group."""
+
+    source_template = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//@/}}\n{BashComplete.source_template}"
+
+
+class Zsh(_Joined, ZshComplete):
+    """Completion of zsh."""
+
+
+class Fish(_Joined, FishComplete):
+    """Completion of fish, which is to take a word or a description with a comma in it whole."""
+
+    source_template = FishComplete.source_template.replace(
+        'string split "," $completion', 'string split -m 1 "," -- $completion'
+    )
+
+
+SHELLS = {style.name: style for style in (Bash, Zsh, Fish)}
+
+
+def register() -> None:
+    """Have click ask these when a shell wants words."""
+    for style in SHELLS.values():
+        add_completion_class(style)
+
+
 @click.command()
-@click.argument("shell", type=OneOf(SHELLS))
+@click.argument("shell", metavar="SHELL", type=OneOf(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes SHELL complete commands, options, hosts, groups, runs, remedies, causes and more.
@@ -57,13 +108,8 @@ def completion(context: click.Context, shell: str) -> None:
 
     Names of hosts and groups are those that the last command on an inventory saw; no inventory is run.
     """
-    style = get_completion_class(shell)
-    assert style is not None, "click knows the shells of SHELLS"
-    script = style(context.find_root().command, {}, "remedy", VARIABLE)
-    text = script.source_template % script.source_vars()
-    # Else bash ends a word at the @ of a group.
-    head = "COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n" if shell == "bash" else ""
-    plain.say((head + text).strip("\n"))
+    script = SHELLS[shell](context.find_root().command, {}, "remedy", VARIABLE)
+    plain.say((script.source_template % script.source_vars()).strip("\n"))
 
 
 def teach(command: click.Command) -> click.Command:

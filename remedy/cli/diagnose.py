@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remedy.cli.common import Options, errors_shown, opened
+from remedy.cli.common import Options, errors_shown, opened, refuse_both
 from remedy.cli.document import print_document
 from remedy.cli.next_step import to_copy, typed
 from remedy.cli.terminal import err, out
+from remedy.text import amount, counted
 
 if TYPE_CHECKING:
     from remedy.diagnose.diagnosis import Diagnosis, Explanation
 
 FOUND, UNKNOWN, NO_REMEDY = 0, 1, 3
-# Below this a bar would be gone before it is seen.
-LONG = 64 << 20
+# Below these, a second or two, a bar would be gone before it is seen.
+LONG, MANY = 8 << 20, 2000
 
 
 @click.command()
@@ -36,6 +37,12 @@ LONG = 64 << 20
 )
 @click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
 @click.option("-v", "--verbose", is_flag=True, help="Show each step of each host.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Show no progress, and a result only where a run failed: the exit code says the rest.",
+)
 def diagnose(
     logs: tuple[Path, ...],
     inventory: Path | None,
@@ -45,6 +52,7 @@ def diagnose(
     as_json: bool,
     ask_sudo_password: bool,
     verbose: bool,
+    quiet: bool,
 ) -> None:
     """Name the cause of a failed run from its LOGS: files, folders of per-rank logs, - for standard input.
 
@@ -65,9 +73,10 @@ def diagnose(
                 "--limit, --spec and --ask-sudo-password need the hosts of an inventory",
                 next_step="Add --inventory, or leave them out.",
             )
-        diagnosis = _read(logs)
+        refuse_both(quiet=quiet, verbose=verbose)
+        diagnosis = _read(logs, quiet=quiet)
         if inventory is not None:
-            options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password)
+            options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password, quiet)
             explanation = _with_hosts(diagnosis, options)
         else:
             from remedy.diagnose.confirm import explain_alone
@@ -82,7 +91,7 @@ def diagnose(
                 confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
             ]
             print_document("diagnosis", body)
-        else:
+        elif not quiet or diagnosis.label != "healthy":
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
@@ -113,14 +122,18 @@ def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
     return NO_REMEDY
 
 
-def _read(logs: tuple[Path, ...]) -> Diagnosis:
-    """Diagnose the logs, with a bar on a terminal where that takes a while."""
+def _read(logs: tuple[Path, ...], *, quiet: bool) -> Diagnosis:
+    """Diagnose the logs; where that takes a while, with a bar on a terminal, and a line elsewhere."""
     from remedy.diagnose.logs import diagnose_sources
-    from remedy.diagnose.reader import sources
+    from remedy.diagnose.reader import Source, sources
 
     files = sources(logs)
     total = sum(file.size for file in files)
-    if not err.is_terminal or total < LONG:
+    if quiet or (total < LONG and len(files) < MANY):
+        return diagnose_sources(files)
+    title = f"Reading {counted(len(files), 'log')}"
+    if not err.is_terminal:
+        err.print(f"{title}, {amount(total)} ...")
         return diagnose_sources(files)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -131,11 +144,11 @@ def _read(logs: tuple[Path, ...]) -> Diagnosis:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task("Reading", total=total)
-        done: dict[str, int] = {}
+        task = progress.add_task(title, total=total)
+        before: dict[str, int] = {}
 
-        def advance(source: object, position: int) -> None:
-            done[getattr(source, "name", "")] = position
-            progress.update(task, completed=sum(done.values()))
+        def advance(source: Source, position: int) -> None:
+            progress.advance(task, position - before.get(source.name, 0))
+            before[source.name] = position
 
         return diagnose_sources(files, progress=advance)

@@ -16,6 +16,7 @@ from remedy.cli.next_step import note_inventory
 from remedy.cli.plain import as_text, print_text
 from remedy.files import full_path
 
+AGAIN = "Run the command again."
 # What the command is about, as far as it is known: what a document has in its head.
 _subject: dict[str, str | None] = {"inventory": None, "run": None}
 _state = {"began": time.time(), "wanted": False, "printed": False}
@@ -89,16 +90,17 @@ def print_error(
     Args:
         message: what went wrong.
         code: the exit code.
-        next_step: what to do about it.
+        next_step: what to do about it; where it is "", the first of ``commands``, or to run the command again.
         facts: what is known of hosts, a sentence each.
         commands: how to go on: what for, and the command.
     """
     if not _state["wanted"] or _state["printed"]:
         return
     steps = [{"purpose": purpose, "command": command} for purpose, command in commands]
+    first = f"{steps[0]['purpose']}: {steps[0]['command']}" if steps else AGAIN
     body = {
         "error": message,
-        "next_step": next_step or None,
+        "next_step": next_step or first,
         "known": list(facts),
         "commands": steps,
         "exit_code": code,

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from remedy.cli.common import errors_shown, home_of
 from remedy.cli.document import print_document
+from remedy.cli.number import Number
 from remedy.cli.one_of import OneOf
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.terminal import err, out
@@ -32,13 +33,14 @@ VERDICTS = {"proved": True, "not-proved": False, "none": None}
     metavar="HOSTS",
     help="Only the runs that these hosts took part in, such as gpu[01-08].",
 )
-@click.option("-n", "number", type=click.IntRange(min=1), help="Only the last N runs.")
+@click.option("-n", "number", type=Number(1), help="Only the last N runs.")
 @click.option(
     "--command",
     "modes",
     multiple=True,
     type=OneOf(MODES),
-    help="Only runs of this command; may be repeated.",
+    metavar="COMMAND",
+    help=f"Only runs of this command; may be repeated: {', '.join(MODES)}.",
 )
 @click.option(
     "--verdict", type=OneOf(list(VERDICTS)), help="Only runs that ended with this verdict."
@@ -72,8 +74,8 @@ def history(
 
         check_page(html)
         path = home_of(inventory) / FILE_NAME
-        begin = moment(since) if since else None
-        end = moment(until, end=True) if until else None
+        begin = None if since is None else moment(since, "--since")
+        end = None if until is None else moment(until, "--until", end=True)
         runs = every = list(read_stories(path).values())
         names = set(on_record(inventory, runs, hosts))
         if hosts:

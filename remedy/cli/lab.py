@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,34 @@ from rich.table import Table
 
 from remedy.cli.common import errors_shown
 from remedy.cli.document import print_document
+from remedy.cli.number import Number
 from remedy.cli.plain import say
 from remedy.cli.terminal import out
-from remedy.errors import LabError
+from remedy.errors import LabError, RemedyError
 from remedy.lab import faults, machine
 from remedy.lab.cluster import Lab
 from remedy.lab.events import LabEvent
 from remedy.lab.life import Life
 from remedy.lab.options import UpOptions
-from remedy.lab.paths import NAME_VARIABLE, LabPaths
+from remedy.lab.paths import DEFAULT_NAME, NAME_VARIABLE, LabPaths
 from remedy.lab.status import LabStatus
+from remedy.text import quoted
 
 
 def _say(event: LabEvent) -> None:
     """Print one step of a lab command, on stderr."""
     say(f"{event.host}: {event.text}" if event.host else event.text, err=True)
+
+
+def _to_copy(text: str, name: str | None) -> str:
+    """Return words for a user, the commands among them on the lab that was named.
+
+    >>> _to_copy("Start it: remedy lab up", "night")
+    'Start it: remedy lab --name night up'
+    """
+    if not name or name == DEFAULT_NAME:
+        return text
+    return re.sub(r"\bremedy lab (?=[a-z])", f"remedy lab --name {quoted(name)} ", text)
 
 
 class Explained(click.Group):
@@ -35,11 +49,18 @@ class Explained(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         with errors_shown():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except RemedyError as error:
+                for part in (error, *error.parts):
+                    part.next_step = _to_copy(part.next_step, ctx.params.get("name"))
+                raise
 
 
 @click.group(cls=Explained)
-@click.option("--name", envvar=NAME_VARIABLE, help="Which lab; several can run side by side.")
+@click.option(
+    "--name", metavar="NAME", envvar=NAME_VARIABLE, help="Which lab; several can run side by side."
+)
 @click.pass_context
 def lab(context: click.Context, name: str | None) -> None:
     """A throw-away cluster of real hosts on this machine, to break and to fix."""
@@ -47,8 +68,10 @@ def lab(context: click.Context, name: str | None) -> None:
 
 
 @lab.command()
-@click.option("-n", "count", default=4, show_default=True, help="How many hosts.")
-@click.option("--prefix", default="gpu", show_default=True, help="What host names begin with.")
+@click.option("-n", "count", type=Number(1), default=4, show_default=True, help="How many hosts.")
+@click.option(
+    "--prefix", metavar="NAME", default="gpu", show_default=True, help="What host names begin with."
+)
 @click.option(
     "--fault",
     "broken",
@@ -116,7 +139,8 @@ def status(lab: Lab, as_json: bool) -> None:
     if as_json:
         print_document("lab-status", current.model_dump(mode="json"))
     elif not current.running:
-        say(f"No lab {current.name!r} is running. Start it: remedy lab up")
+        start = _to_copy("remedy lab up", current.name)
+        say(f"No lab {current.name!r} is running. Start it: {start}")
     else:
         out.print(_table(current), soft_wrap=False)
         say(f"Inventory: {current.inventory}")
@@ -182,7 +206,9 @@ def break_(
 @lab.command(context_settings={"ignore_unknown_options": True})
 @click.argument("host")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--user", default="root", show_default=True, help="Log in as this user.")
+@click.option(
+    "--user", metavar="USER", default="root", show_default=True, help="Log in as this user."
+)
 @click.pass_obj
 def shell(lab: Lab, host: str, command: tuple[str, ...], user: str) -> None:
     """Log in to HOST by ssh, or run COMMAND there."""

@@ -49,6 +49,7 @@ COMMANDS = {
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 HELP = ["-h", "--help"]
+COMPLETE = "_REMEDY_COMPLETE"
 REFUSED = 4
 NO_ANSWER = "no answer; nothing was changed"
 ANSWER = "Run the command again at a terminal, and answer what it asks."
@@ -82,7 +83,7 @@ REASONS = {"--only": WITHOUT_CHOICE, "--skip": WITHOUT_CHOICE, "--json": WITHOUT
 def _with_reason(error: click.ClickException, message: str) -> str:
     """Return the message of an error; of a wrong option with what is near, or why only others have it."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return message
+        return _with_arguments(error, message)
     from remedy.cli.nearest import BEHIND, advice
 
     words = error.ctx.command_path.split()[1:2]
@@ -96,10 +97,36 @@ def _with_reason(error: click.ClickException, message: str) -> str:
         [name for param in params for name in (*param.opts, *param.secondary_opts)],
         takes_inventory=any(param.name == "inventory" for param in params),
     )
-    near = near or ("" if words else BEHIND)
+    near = near or _of_group(error.option_name, error.ctx) or ("" if words else BEHIND)
     if near.endswith("?"):
         return f"{message} {near}"
     return f"{message.rstrip('.')}: {near}." if near else message
+
+
+def _with_arguments(error: click.ClickException, message: str) -> str:
+    """Return the message of an error; of an argument that is missing or one too many, what was meant."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return message
+    from remedy.cli.nearest import argument_advice
+
+    missing = error.param.name if isinstance(error, click.MissingParameter) and error.param else ""
+    extra = message.partition("Got unexpected extra argument")[2].strip(" s()")
+    names = {name for param in error.ctx.command.params for name in (param.name or "", *param.opts)}
+    advice = argument_advice(
+        error.ctx.command_path, names, error.ctx.params, missing=missing or "", extra=extra
+    )
+    if not advice:
+        return message
+    # click writes the sentence about one that is missing before the message.
+    return f"{message.rstrip('.')}: {advice}" if message else f"{advice[0].upper()}{advice[1:]}"
+
+
+def _of_group(option: str, ctx: click.Context) -> str:
+    """Return where an option is typed that the group of a command has; "" where it has none of the name."""
+    group = ctx.parent
+    if group is None or not any(option in param.opts for param in group.command.params):
+        return ""
+    return f"it is typed before the command: {group.command_path} {option} ... {ctx.info_name}"
 
 
 def _say(text: str) -> None:
@@ -115,9 +142,37 @@ def _end_by(number: int) -> NoReturn:
     leave(number)
 
 
+class Context(click.Context):
+    """The context of a command that every wrong command line names: click's parser leaves it out of some."""
+
+    def __exit__(self, exc_type: Any, exc_value: Any, tb: Any) -> Any:
+        """Note in an error which command it is of, if nothing below did."""
+        if isinstance(exc_value, click.UsageError) and exc_value.ctx is None:
+            exc_value.ctx = self
+            exc_value.cmd = self.command  # type: ignore[misc]
+        return super().__exit__(exc_type, exc_value, tb)
+
+
+def _named(command: click.Command) -> click.Command:
+    """Have the errors of a command, and of those in it, name the command."""
+    command.context_class = Context
+    if isinstance(command, click.Group):
+        for child in command.commands.values():
+            _named(child)
+    return command
+
+
+def _help_of(error: click.ClickException) -> str:
+    """Return the next step after a wrong command line; "" where no command is known."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    return f"See how it is called: {error.ctx.command_path} --help"
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are needed: ``--help`` stays quick."""
 
+    context_class = Context
     misuse = 0
     """The code of a wrong command line, for where it cannot be told."""
 
@@ -133,7 +188,8 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         # Its own, and not only those of the group: click keeps the option as it was asked for first.
         command.context_settings.setdefault("help_option_names", HELP)
-        if "_REMEDY_COMPLETE" in os.environ:
+        _named(command)
+        if COMPLETE in os.environ:
             from remedy.cli.completion import teach
 
             return teach(command)
@@ -146,16 +202,19 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
+            from remedy.cli.nearest import command_advice
 
             # click knows the commands of a group that has them all imported.
-            if near := get_close_matches(args[0], COMMANDS, n=1):
-                error.message += f" Did you mean {near[0]!r}?"  # type: ignore[misc]
+            error.message = command_advice(error.message, args[0], COMMANDS)  # type: ignore[misc]
             raise
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line; signals end it in an orderly way."""
         plain.install()
+        if COMPLETE in os.environ:
+            from remedy.cli.completion import register
+
+            register()
         arguments = options.get("args", args[0] if args else None)
         document.begin(sys.argv[1:] if arguments is None else list(arguments))
         with interruptible():
@@ -192,7 +251,7 @@ class LazyGroup(click.Group):
         except click.ClickException as error:
             if isinstance(error, click.NoSuchOption):
                 error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
-            document.print_error(error.format_message(), error.exit_code)
+            document.print_error(error.format_message(), error.exit_code, _help_of(error))
             raise
         except (Interrupted, OSError) as stop:
             number = number_of(stop)
@@ -209,11 +268,7 @@ class LazyGroup(click.Group):
             if not isinstance(error, click.exceptions.NoArgsIsHelpError):
                 error.message = _with_reason(error, visible(error.message))  # type: ignore[misc]
             self.misuse = error.exit_code
-            command = (
-                error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
-            )
-            step = f"See how it is called: {command} --help" if command else ""
-            document.print_error(error.format_message(), error.exit_code, step)
+            document.print_error(error.format_message(), error.exit_code, _help_of(error))
             raise
         except BaseException as stop:
             number = number_of(stop)

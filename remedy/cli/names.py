@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ MOST_NAMES = 20_000
 # The end of a journal in which runs are looked for.
 TAIL = 512 << 10
 PLAIN = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_RUN = re.compile(rb'"run": ?"([0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})"')
+_RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 _CAUSE = re.compile(r"^  ([a-z0-9-]+):$", re.M)
 
 
@@ -60,16 +60,33 @@ def hosts(words: Iterable[str]) -> list[str]:
     return plain(names)
 
 
-def runs(words: Iterable[str]) -> list[str]:
-    """Return the last runs of the journal in reach, the newest first."""
+def runs(words: Iterable[str], modes: Container[str] = ()) -> list[str]:
+    """Return the last runs of the journal in reach, the newest first.
+
+    Args:
+        words: of the command line; see ``home_among``.
+        modes: the commands whose runs are wanted; none for all.
+    """
     try:
         with (home_among(words) / "journal.jsonl").open("rb") as journal:
             size = journal.seek(0, os.SEEK_END)
             journal.seek(max(0, size - TAIL))
-            ids = _RUN.findall(journal.read(TAIL))
+            lines = journal.read(TAIL).splitlines()
     except OSError:
         return []
-    return plain(id_.decode() for id_ in dict.fromkeys(reversed(ids)))
+    records = map(_record, reversed(lines))
+    ids = (run for run, mode in records if run and (not modes or mode in modes))
+    return plain(dict.fromkeys(ids))
+
+
+def _record(line: bytes) -> tuple[str, str]:
+    """Return the run of a line of the journal, and of which command it is; "" where it has none."""
+    try:
+        record = json.loads(line)
+        run, mode = str(record["run"]), str(record.get("mode", ""))
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return "", ""
+    return (run, mode) if _RUN.fullmatch(run) else ("", "")
 
 
 def remedies() -> list[str]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
+
+from remedy.cli.names import USUAL
+from remedy.text import quoted
 
 # How like an option has to be, dashes aside: `--limt` is --limit, and `--bogus` is not --verbose.
 LIKE = 0.7
@@ -35,6 +39,18 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("-i", "--inventory"), _ARGUMENT),
     **dict.fromkeys(("-b", "--become", "--sudo"), _ROOT),
     **dict.fromkeys(("-V", "--version"), "the version is shown by: remedy --version"),
+    "--html": "pages are written by plan, apply, verify, rollback, show and history",
+}
+# Words that are no commands here, with what does the same.
+COMMANDS: Mapping[str, str] = {
+    "help": "it is shown by: remedy --help",
+    "version": "it is shown by: remedy --version",
+    **dict.fromkeys(("diff", "preview", "dry-run"), "what would change is shown by: remedy plan"),
+    **dict.fromkeys(("status", "doctor", "scan"), "what is wrong is shown by: remedy check"),
+    **dict.fromkeys(("run", "fix", "deploy", "repair"), "hosts are repaired by: remedy apply"),
+    **dict.fromkeys(("test", "prove", "bench"), "hosts are tested by: remedy verify"),
+    **dict.fromkeys(("undo", "revert", "restore"), "a run is taken back by: remedy rollback"),
+    **dict.fromkeys(("log", "logs", "list", "runs"), "runs are listed by: remedy history"),
 }
 BEHIND = "options are typed behind the command: remedy COMMAND OPTIONS"
 
@@ -70,3 +86,37 @@ def nearest(option: str, options: Iterable[str]) -> list[str]:
     near = get_close_matches(name, names, n=2, cutoff=LIKE)
     parts = [known for known in names if len(name) >= PART and name in known]
     return [f"--{known}" for known in dict.fromkeys((*near, *parts))][:2]
+
+
+def command_advice(message: str, word: str, commands: Iterable[str]) -> str:
+    """Return the message about a command that there is not, with what does the same, or the nearest."""
+    if word in COMMANDS:
+        return f"{message.rstrip('.')}: {COMMANDS[word]}."
+    near = get_close_matches(word, list(commands), n=1)
+    return f"{message} Did you mean {near[0]!r}?" if near else message
+
+
+def argument_advice(
+    command: str, names: Container[str], values: Mapping[str, object], *, missing: str, extra: str
+) -> str:
+    """Return what was meant where an argument is missing, or there is one too many; "" where nobody can say.
+
+    Args:
+        command: as it is typed.
+        names: of its parameters, and of its options as they are typed.
+        values: those that are there, by the name of their parameter.
+        missing: the parameter that is missing, "" for none.
+        extra: the words that are too many, "" for none.
+    """
+    run = values.get("run")
+    if missing == "inventory" and isinstance(run, str) and Path(run).is_file():
+        return f"the run is typed first: {command} latest {quoted(run)}"
+    if missing == "inventory" and Path(USUAL).is_file():
+        before = f"{quoted(run)} " if isinstance(run, str) else ""
+        return f"here it is {USUAL}: {command} {before}{USUAL}"
+    for option, noun in (("--inventory", "the inventory"), ("--plan", "a plan")):
+        if extra and option in names and Path(extra).is_file():
+            return f"{noun} is given by {option} {quoted(extra)}"
+    if extra and "--limit" in names and "inventory" in names:
+        return f"hosts are chosen by --limit {quoted(','.join(extra.split()))}"
+    return ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +13,7 @@ import click
 
 from remedy.cli import document
 from remedy.cli.common import check_output
+from remedy.cli.plain import say
 from remedy.errors import UsageError
 from remedy.files import STANDARD, write_output
 
@@ -52,16 +55,27 @@ def check_page(html: Path | None, *others: Path | None) -> None:
         raise UsageError(
             f"{html} would be written twice: once as a page", next_step="Give two names."
         )
-    check_output(html)
+    check_output(html, kind="page", start=b"<!doctype html")
 
 
 def write_page(html: Path, text: str) -> tuple[str, ...]:
-    """Write a page; return what is wrong with that: a result is not lost for it."""
+    """Write a page; return what is wrong with that: a result is not lost for it.
+
+    The last line of the command names the page, unless it is to be quiet.
+    """
     try:
         write_output(html, text)
     except OSError as error:
         return (f"the page {html} cannot be written: {error.strerror}",)
+    context = click.get_current_context(silent=True)
+    if context is not None and not context.params.get("quiet"):
+        context.call_on_close(partial(_name, html))
     return ()
+
+
+def _name(html: Path) -> None:
+    with suppress(OSError):  # nobody reads it
+        say(f"page        {html}", err=True)
 
 
 def with_page(outcome: RunOutcome, html: Path | None) -> RunOutcome:

@@ -16,9 +16,13 @@ KINDS = (
 
 
 @click.command()
-@click.argument("kind", type=OneOf(KINDS))
+@click.argument("kind", metavar="KIND", type=OneOf(KINDS))
 def schema(kind: str) -> None:
     """Print the JSON Schema of remedy.yaml (spec), of a plan file, of a record of the journal, or of --json.
+
+    \b
+    KIND: spec, plan, run, facts, diagnosis, history, story,
+          journal, audit, accept, export, trust, error, lab-status
 
     A reader ignores fields that it does not know; a change that breaks readers has a new format_version, or a
     new number in "schema". `spec` is for editors: the first line of what `remedy init` writes names it.

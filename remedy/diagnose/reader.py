@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from remedy.errors import UsageError
+from remedy.errors import UsageError, raise_together
 from remedy.files import Pipe, standard_input
 
 BLOCK = 1 << 20  # fits a core's second-level cache; more is not quicker
@@ -73,6 +73,11 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
     """
     logs: list[Source] = []
     named = list(paths)
+    raise_together(
+        UsageError(f"no such file or folder: {str(path)!r}", next_step="Check the path.")
+        for path in named
+        if str(path) != STDIN and not Path(path).exists()
+    )
     for path in named:
         if str(path) == STDIN:
             logs.append(Source("standard input", _standard_input))
@@ -81,10 +86,8 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
         if path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.is_file() and _is_log(file))
             logs += [_file(file, str(file.relative_to(path.parent))) for file in files]
-        elif path.exists():
-            logs.append(_file(path, str(path)))
         else:
-            raise UsageError(f"no such file or folder: {str(path)!r}", next_step="Check the path.")
+            logs.append(_file(path, str(path)))
     if not logs:
         raise UsageError(
             f"no log in {', '.join(repr(str(path)) for path in named) or 'nothing'}",

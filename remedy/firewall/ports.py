@@ -13,7 +13,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from remedy.firewall import spans
 from remedy.firewall.spans import Spans
@@ -138,11 +138,27 @@ def _network(text: str) -> str:
     return str(network)
 
 
-Sender = Annotated[str, AfterValidator(_network)]
+_SENDER = {
+    "type": "string",
+    "description": "an address or a network of IPv4, such as 10.0.0.9 or 10.20.0.0/16",
+    "pattern": r"^[0-9]+(\.[0-9]+){3}(/[0-9.]+)?$",
+}
+_PORTS = {
+    "description": "a port such as 8000, or a range such as 9000-9100",
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": 65535},
+        {"type": "string", "pattern": r"^[0-9]{1,5}(-[0-9]{1,5})?$"},
+    ],
+}
+Sender = Annotated[str, AfterValidator(_network), WithJsonSchema(_SENDER, mode="validation")]
 """An address or a network that is let in besides the hosts; never everybody."""
 
 Ports = Annotated[
-    str, BeforeValidator(str), AfterValidator(_checked), Field(examples=["9000-9100"])
+    str,
+    BeforeValidator(str),
+    AfterValidator(_checked),
+    Field(examples=["9000-9100"]),
+    WithJsonSchema({**_PORTS, "examples": ["9000-9100"]}, mode="validation"),
 ]
 """A port or a range of ports in the spec."""
 

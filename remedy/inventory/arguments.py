@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +55,15 @@ _REASONS: Mapping[str, tuple[str, str]] = {
 _OTHERWISE = "it is for pyinfra's operations, and remedy runs none", _OPERATIONS
 
 
-def check_arguments(path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str]) -> None:
-    """Refuse arguments of pyinfra that ask for something that remedy would not do.
+def unused_arguments(
+    path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str]
+) -> Iterator[InventoryError]:
+    """Yield an error for each argument of pyinfra that asks for something that remedy would not do.
 
     Args:
         path: of the inventory, for messages.
         nodes: its hosts.
         pyinfra_keys: what pyinfra reads from a host's data.
-
-    Raises:
-        InventoryError: there is one; the message names the hosts and the key, and says what to do.
     """
     unused: dict[tuple[str, str], list[str]] = {}
     for node in nodes:
@@ -73,7 +72,7 @@ def check_arguments(path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[
                 unused.setdefault((key, _shown(key, value)), []).append(node.name)
     for (key, shown), names in unused.items():
         reason, step = _reason(key)
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: {folded(names)}: {key} ({shown}) is not used: {reason}", next_step=step
         )
 

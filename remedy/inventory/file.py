@@ -5,17 +5,21 @@ from __future__ import annotations
 import ipaddress
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from remedy.errors import InventoryError
+from remedy.errors import InventoryError, raise_together
 from remedy.files import full_path
-from remedy.inventory.arguments import check_arguments
+from remedy.inventory.arguments import unused_arguments
 from remedy.inventory.hosts import Inventory, Node
-from remedy.inventory.keys import check_keys, check_literals, check_values
+from remedy.inventory.keys import doubles, misspelt_keys, two_values
 from remedy.inventory.names import is_legal_name
-from remedy.text import is_number
+from remedy.text import is_number, quoted
+
+_FROM = "remedy init --from"
+# Of a plan file the digest comes first.
+_HEAD = 100
 
 
 def check_file(path: Path) -> None:
@@ -32,8 +36,8 @@ def check_file(path: Path) -> None:
             "`remedy init` writes one to start from.",
         )
     attributes = _run_inventory_file(path)
-    _check_lists(path, attributes)
-    check_values(path, attributes)
+    raise_together(_bad_lists(path, attributes))
+    raise_together(two_values(path, attributes))
 
 
 def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> Inventory:
@@ -45,50 +49,56 @@ def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> 
     Raises:
         InventoryError: the hosts cannot be a cluster.
     """
-    nodes = tuple(_node(path, host) for host in source)
-    _check(path, nodes)
+    errors: list[InventoryError] = []
+    nodes = tuple(_node(path, host, errors) for host in source)
+    errors += _errors(path, nodes)
     if pyinfra_keys:
-        check_keys(path, nodes, pyinfra_keys)
-        check_arguments(path, nodes, pyinfra_keys)
+        errors += misspelt_keys(path, nodes, pyinfra_keys)
+        errors += unused_arguments(path, nodes, pyinfra_keys)
+    raise_together(errors)
     return Inventory(path=path, nodes=nodes, source=source)
 
 
-def _node(path: Path, host: Any) -> Node:
+def _node(path: Path, host: Any, errors: list[InventoryError]) -> Node:
+    """Return a host of pyinfra's as a value; what is wrong with its port goes to ``errors``."""
     data = host.data.dict()
     address = data.get("ssh_hostname") or host.name
     return Node(
         name=host.name,
         ssh_address=str(address),
-        ssh_port=_port(path, host.name, data.get("ssh_port")),
+        ssh_port=_port(path, host.name, data.get("ssh_port"), errors),
         groups=tuple(host.groups),
         data=data,
     )
 
 
-def _port(path: Path, name: str, value: object) -> int:
-    if value is None:
-        return 22
-    text = str(value)
-    if not (is_number(text) and 0 < int(text) < 65536):
-        raise InventoryError(
+def _port(path: Path, name: str, value: object, errors: list[InventoryError]) -> int:
+    text = "22" if value is None else str(value)
+    if is_number(text) and 0 < int(text) < 65536:
+        return int(text)
+    errors.append(
+        InventoryError(
             f"{path}: ssh_port {value!r} of {name} is not a port",
             next_step="Give a number, 1 to 65535.",
         )
-    return int(text)
+    )
+    return 0
 
 
 def _run_inventory_file(path: Path) -> dict[str, Any]:
     """Run the file once by itself, so that an error in it is reported with its line."""
     try:
         text = path.read_text(encoding="utf-8")
+        _refuse_json(path, text)
         attributes: dict[str, Any] = {"__file__": str(path), "__name__": "inventory"}
         code = compile(text, str(path), "exec")
-        check_literals(path, text)
+        raise_together(doubles(path, text))
         exec(code, attributes)  # noqa: S102 - an inventory is a program
     except SyntaxError as error:
+        elsewhere = f" One of a different program: {_FROM} ansible {quoted(path)}"
         raise InventoryError(
             f"{path}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}",
-            next_step="Correct that line; the file is Python.",
+            next_step="Correct that line; the file is Python." + elsewhere * (path.suffix != ".py"),
         ) from error
     except InventoryError:
         raise
@@ -106,8 +116,21 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
     return attributes
 
 
-def _check_lists(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Refuse what pyinfra would pass over: a host that one list names twice, an entry that is not a host."""
+def _refuse_json(path: Path, text: str) -> None:
+    """Refuse what other commands and programs write: run as Python it fails for odd reasons, or for none."""
+    if not text.lstrip().startswith("{"):
+        return
+    is_plan = '"digest"' in text[:_HEAD]
+    raise InventoryError(
+        f"{path}: it is {'a plan' if is_plan else 'JSON'}, and an inventory is Python",
+        next_step=f"Give it behind the inventory: --plan {quoted(path)}"
+        if is_plan
+        else f"Hosts of a different program are taken by: {_FROM} ansible {quoted(path)}",
+    )
+
+
+def _bad_lists(path: Path, attributes: Mapping[str, Any]) -> Iterator[InventoryError]:
+    """Yield an error where pyinfra would pass something over: a host twice in a list, an entry that is none."""
     for group, value in attributes.items():
         if group.startswith("_"):
             continue
@@ -119,13 +142,13 @@ def _check_lists(path: Path, attributes: Mapping[str, Any]) -> None:
             continue  # no hosts at all, such as a list of numbers
         for number, host in enumerate(hosts, 1):
             if not _is_host(host):
-                raise InventoryError(
+                yield InventoryError(
                     f"{path}: entry {number} of the list {group!r} is not a host",
                     next_step='A host is a name, or a name with its data: ("gpu01", {"ssh_user": "root"}).',
                 )
-        for name, count in Counter(names).items():
+        for name, count in Counter(n for n in names if isinstance(n, str)).items():
             if count > 1:
-                raise InventoryError(
+                yield InventoryError(
                     f"{path}: the list {group!r} names the host {name!r} {count} times",
                     next_step="Every machine needs a name of its own; rename or remove one of them.",
                 )
@@ -137,73 +160,83 @@ def _is_host(entry: object) -> bool:
     return isinstance(entry, str)
 
 
-def _check(path: Path, nodes: Iterable[Node]) -> None:
+def _errors(path: Path, nodes: Iterable[Node]) -> Iterator[InventoryError]:
+    """Yield what keeps hosts from being a cluster."""
     by_name: dict[str, str] = {}
     by_address: dict[tuple[str, int], str] = {}
     by_cluster_address: dict[str, str] = {}
     for node in nodes:
-        _check_name(path, node.name)
+        yield from _bad_name(path, node.name)
         namesake = by_name.setdefault(node.name.lower(), node.name)
         if namesake != node.name:
-            raise InventoryError(
+            yield InventoryError(
                 f"{path}: {namesake!r} and {node.name!r} are the same host name to every resolver",
                 next_step="Host names do not differ by upper and lower case; rename one.",
             )
-        _check_single(path, by_address, (node.ssh_address, node.ssh_port), node, "ssh address")
+        yield from _shared(path, by_address, (node.ssh_address, node.ssh_port), node, "ssh address")
         if node.cluster_address is not None:
-            _check_address(path, node)
-            _check_single(path, by_cluster_address, node.cluster_address, node, "cluster_address")
+            yield from _bad_address(path, node)
+            yield from _shared(
+                path, by_cluster_address, node.cluster_address, node, "cluster_address"
+            )
     if not by_name:
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: the inventory names no host",
             next_step='Add one, for example: hosts = [("gpu01", {"ssh_hostname": "10.0.0.1"})].',
         )
 
 
-def _check_name(path: Path, name: str) -> None:
+def _bad_name(path: Path, name: str) -> Iterator[InventoryError]:
     if name.startswith("@"):
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: {name!r} uses a pyinfra connector; remedy reaches hosts by ssh",
             next_step='Name the host itself: ("gpu01", {"ssh_hostname": "10.0.0.1"}).',
         )
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        pass
-    else:
-        raise InventoryError(
+    elif _is_address(name):
+        yield InventoryError(
             f"{path}: {name!r} is an address, and the name in the inventory is the name the machine gets",
             next_step=f'Give it one: ("gpu01", {{"ssh_hostname": "{name}"}}).',
         )
-    if not is_legal_name(name):
-        raise InventoryError(
+    elif not is_legal_name(name):
+        yield InventoryError(
             f"{path}: {name!r} is not a legal host name",
             next_step="Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, "
             "hostname(7)).",
         )
 
 
-def _check_address(path: Path, node: Node) -> None:
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _bad_address(path: Path, node: Node) -> Iterator[InventoryError]:
     text = node.cluster_address or ""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: cluster_address {text!r} of {node.name} is not an IP address",
             next_step="Give an IPv4 address of an interface of that host.",
-        ) from None
+        )
+        return
     if address.version != 4 or address.is_loopback or address.is_unspecified:
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: cluster_address {text} of {node.name} cannot be reached by other hosts over IPv4",
             next_step="Give the IPv4 address of the interface that carries the cluster network.",
         )
 
 
-def _check_single(path: Path, holders: dict[Any, str], key: Any, node: Node, what: str) -> None:
+def _shared(
+    path: Path, holders: dict[Any, str], key: Any, node: Node, what: str
+) -> Iterator[InventoryError]:
     holder = holders.setdefault(key, node.name)
     if holder != node.name:
         shown = f"{key[0]}:{key[1]}" if isinstance(key, tuple) else key
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: {holder} and {node.name} have the same {what}, {shown}",
             next_step="Two hosts cannot share an address; correct one of them.",
         )

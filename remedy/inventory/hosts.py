@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from remedy.errors import RemedyError, raise_together
 from remedy.files import full_path
 from remedy.inventory.selection import selected
 from remedy.secret import looks_secret
@@ -107,7 +108,14 @@ class Inventory:
         """
         if not texts:
             return self.names
-        chosen = {name for text in texts for name in selected(self, text, option)}
+        chosen: set[str] = set()
+        errors: list[RemedyError] = []
+        for text in texts:
+            try:
+                chosen |= selected(self, text, option)
+            except RemedyError as error:
+                errors += error.parts or (error,)
+        raise_together(errors)
         return tuple(name for name in self.names if name in chosen)
 
 

@@ -31,14 +31,15 @@ _ALIKE = 0.8
 _ALIKE_WITH_PREFIX = 0.5
 
 
-def check_keys(path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str]) -> None:
-    """Refuse data whose key is a known one misspelt: it would be passed over, and its value not be used.
+def misspelt_keys(
+    path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str]
+) -> Iterator[InventoryError]:
+    """Yield an error for each key that is a known one misspelt: it would be passed over, its value not used.
 
     Args:
+        path: of the inventory, for messages.
+        nodes: its hosts.
         pyinfra_keys: what pyinfra reads from a host's data.
-
-    Raises:
-        InventoryError: there is such a key; the message has the nearest.
     """
     known = (*OWN, *pyinfra_keys)
     misspelt: dict[tuple[str, str], list[str]] = {}
@@ -49,7 +50,7 @@ def check_keys(path: Path, nodes: Iterable[Node], pyinfra_keys: Collection[str])
                 misspelt.setdefault((str(key), nearest), []).append(node.name)
     for (key, nearest), names in misspelt.items():
         hint = f"; did you mean {nearest!r}?" if nearest else ""
-        raise InventoryError(
+        yield InventoryError(
             f"{path}: {folded(names)}: there is no key {clipped(key, 60)!r} of a host{hint}",
             next_step=f"Keys: {', '.join((*sorted(k for k in known if k.startswith('ssh_')), *OWN))}, "
             "_sudo, _sudo_password. Data of your own deploys needs a key that is unlike these.",
@@ -70,12 +71,8 @@ def _nearest(key: str, data: Mapping[str, Any], known: Collection[str]) -> str |
     return hits[0] if hits else None if is_theirs else ""
 
 
-def check_literals(path: Path, text: str) -> None:
-    """Refuse a key that one dictionary of the file has twice: Python takes the last without a word.
-
-    Raises:
-        InventoryError: there is one, with its line.
-    """
+def doubles(path: Path, text: str) -> Iterator[InventoryError]:
+    """Yield an error for each key that one dictionary of the file has twice: Python takes the last silently."""
     for table in ast.walk(ast.parse(text)):
         if not isinstance(table, ast.Dict):
             continue
@@ -85,7 +82,7 @@ def check_literals(path: Path, text: str) -> None:
                 continue
             first = values.setdefault(key.value, value)
             if ast.dump(first) != ast.dump(value):
-                raise InventoryError(
+                yield InventoryError(
                     f"{path}, line {value.lineno}: {key.value!r} has two values, "
                     f"{_source(key.value, first)} and {_source(key.value, value)}",
                     next_step="Keep one of them.",
@@ -96,24 +93,20 @@ def _source(key: object, value: ast.expr) -> str:
     return "(secret)" if looks_secret(str(key)) else clipped(visible(ast.unparse(value)), 60)
 
 
-def check_values(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Refuse two values of one key for one host, in two lists or of two groups; what is in ``all`` gives way.
-
-    Raises:
-        InventoryError: there are such; the message names the host, both lists and both values.
-    """
+def two_values(path: Path, attributes: Mapping[str, Any]) -> Iterator[InventoryError]:
+    """Yield an error where a host has two values of a key, in two lists or of two groups; ``all`` gives way."""
     entries = list(_entries(attributes))
     of_hosts: dict[tuple[str, str], tuple[str, Any]] = {}
     for group, name, data, _ in entries:
         for key, value in data.items():
-            _check_same(
+            yield from _unlike(
                 path, name, key, of_hosts.setdefault((name, key), (group, value)), (group, value)
             )
     of_groups: dict[tuple[str, str], tuple[str, Any]] = {}
     for group, name, _, data in entries:
         for key, value in data.items() if group != "all" else ():
             if (name, key) not in of_hosts:
-                _check_same(
+                yield from _unlike(
                     path,
                     name,
                     key,
@@ -137,9 +130,9 @@ def _entries(
                 yield group, host[0], host[1], data
 
 
-def _check_same(
+def _unlike(
     path: Path, name: str, key: str, first: tuple[str, Any], second: tuple[str, Any]
-) -> None:
+) -> Iterator[InventoryError]:
     if first[1] == second[1]:
         return
     is_secret = looks_secret(str(key))
@@ -147,7 +140,7 @@ def _check_same(
         f"{'(secret)' if is_secret else clipped(visible(repr(value)), 60)} in {group!r}"
         for group, value in (first, second)
     )
-    raise InventoryError(
+    yield InventoryError(
         f"{path}: {name} has two values of {key!r}: {places}",
         next_step="Keep one of them; a host's own data counts before that of its groups.",
     )

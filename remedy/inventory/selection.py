@@ -5,7 +5,7 @@
 ``gpu[01-10/3,20]``    ranges, with padding and steps; several brackets in a name
 ``gpu*``, ``*``        the hosts and groups whose names fit (``*``, ``?``)
 ``@rack1``             a group; ``@rack[1-2]`` and ``@rack*`` are several, ``@*`` all
-``^FILE``              what a file lists, ``#`` begins a comment there
+``^FILE``, ``^-``      what a file lists, or standard input; ``#`` begins a comment there
 ``a,b`` (or a space)   both
 ``a!b``                the first without the second
 ``a&b``                what is in both
@@ -27,13 +27,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from remedy.errors import InventoryError
-from remedy.files import at_home
+from remedy.errors import InventoryError, RemedyError, raise_together
+from remedy.files import STANDARD, at_home, read_standard
 from remedy.text import BracketError, expand, fold
 
 # How many names that are not there are shown, and that come nearest to them; how much of the list of all hosts.
 _MOST_NEAR = 100
 _MOST_TEXT = 300
+_MOST_BYTES = 16 << 20
 # An operand with its brackets; what divides operands.
 _OPERAND = re.compile(r"(?:\[[^\[\]]*\]|[^\s,!&^\[\]])+")
 _BALANCED = re.compile(r"(?:[^\[\]]|\[[^\[\]]*\])*")
@@ -77,8 +78,13 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
         InventoryError: it cannot be read, names what is not in the inventory, or selects nothing.
     """
     hosts: set[str] = set()
+    errors: list[RemedyError] = []
     for operator, operand in _terms(text, option):
-        names = _hosts(inventory, operand, text, option)
+        try:
+            names = _hosts(inventory, operand, text, option)
+        except InventoryError as error:
+            errors += error.parts or (error,)
+            continue
         if operator == "!":
             hosts -= names
         elif operator == "&":
@@ -87,6 +93,7 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
             hosts ^= names
         else:
             hosts |= names
+    raise_together(errors)
     if not hosts:
         argument = f"{option} {text}" if text.strip() else f"{option} with an empty text"
         raise InventoryError(
@@ -162,7 +169,9 @@ def _of_group(inventory: Hosts, name: str) -> set[str] | None:
 def _of_file(inventory: Hosts, path: str, option: str) -> set[str]:
     """Return the hosts that the lines of a file select."""
     try:
-        lines = at_home(path).read_text(encoding="utf-8-sig").splitlines()
+        file = at_home(path)
+        content = read_standard(_MOST_BYTES) if file == STANDARD else file.read_bytes()
+        lines = content.decode("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InventoryError(
@@ -170,15 +179,20 @@ def _of_file(inventory: Hosts, path: str, option: str) -> set[str]:
             next_step="Give the path of a file that lists hosts.",
         ) from error
     hosts: set[str] = set()
+    errors: list[RemedyError] = []
     for number, line in enumerate(lines, 1):
-        content = line.split("#", 1)[0].strip()
-        if content.startswith("^"):
+        words = line.split("#", 1)[0].strip()
+        if words.startswith("^"):
             raise InventoryError(
                 f"{option} ^{path}, line {number}: a file cannot name a file",
                 next_step="Give both: ^FILE,^FILE.",
             )
-        if content:
-            hosts |= selected(inventory, content, f"{option} ^{path}, line {number}:")
+        if words:
+            try:
+                hosts |= selected(inventory, words, f"{option} ^{path}, line {number}:")
+            except InventoryError as error:
+                errors += error.parts or (error,)
+    raise_together(errors)
     return hosts
 
 

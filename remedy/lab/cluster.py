@@ -58,7 +58,8 @@ class Lab:
         """Return one of its hosts.
 
         Raises:
-            LabError: the lab does not run, or has no such host.
+            LabError: the lab does not run.
+            UsageError: it has no such host.
         """
         lab = self.record()
         return Host(self.paths, lab, lab.host(name))
@@ -103,8 +104,7 @@ class Lab:
         """
         machine.require()
         options.check()
-        for name in options.faults:
-            faults.get(name)
+        faults.check_names(options.faults)
         with record.locked(self.paths, self.listener):
             with record.machine_locked(self.paths, self.listener):
                 lab = self._prepare(options)
@@ -254,10 +254,10 @@ class Lab:
         """Break a host.
 
         Raises:
-            LabError: no such host or fault, or it could not be broken.
+            UsageError: no such host or fault.
+            LabError: it could not be broken.
         """
-        for fault in fault_names:
-            faults.get(fault)
+        faults.check_names(fault_names)
         with record.locked(self.paths, self.listener):
             self._break(name, fault_names)
 

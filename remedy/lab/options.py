@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from remedy.errors import LabError
+from remedy.errors import UsageError
 from remedy.lab import net
 from remedy.lab.life import Life
 
@@ -45,19 +45,19 @@ class UpOptions:
         """Refuse what cannot become a lab.
 
         Raises:
-            LabError: with what is possible.
+            UsageError: with what is possible.
         """
         if not 1 <= self.count <= net.MAX_HOSTS:
-            raise LabError(
+            raise UsageError(
                 f"A lab cannot have {self.count} hosts.", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
             )
         if not _PREFIX.fullmatch(self.prefix):
-            raise LabError(
+            raise UsageError(
                 f"Host names cannot begin with {self.prefix!r}.",
                 next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
             )
         if not _RELEASE.fullmatch(self.release):
-            raise LabError(
+            raise UsageError(
                 f"{self.release!r} is not a release's code name.",
                 next_step="Give one of this machine's distribution, such as trixie for Debian 13.",
             )

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from remedy.errors import LabError
+from remedy.errors import UsageError
 
 DIR_VARIABLE = "REMEDY_LAB_DIR"
 NAME_VARIABLE = "REMEDY_LAB_NAME"
@@ -42,18 +42,18 @@ class LabPaths:
             base: the folder of all labs; without it, ``REMEDY_LAB_DIR`` or ``/var/lib/remedy-lab``.
 
         Raises:
-            LabError: the name or the folder cannot be used.
+            UsageError: the name or the folder cannot be used.
         """
         name = name or os.environ.get(NAME_VARIABLE) or DEFAULT_NAME
         if not _NAME.fullmatch(name):
-            raise LabError(
+            raise UsageError(
                 f"A lab cannot be called {name!r}.",
                 next_step="Use up to 31 lower-case letters, digits and dashes.",
             )
         base = base or Path(os.environ.get(DIR_VARIABLE) or DEFAULT_DIR)
         base = Path(os.path.abspath(base))  # noqa: PTH100 (resolve() would follow links, and the tag with them)
         if not _PATH.fullmatch(str(base)):
-            raise LabError(
+            raise UsageError(
                 f"The lab cannot live in {str(base)!r}.",
                 next_step=f"Set {DIR_VARIABLE} to a path of letters, digits and . _ - +.",
             )

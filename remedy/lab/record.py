@@ -9,7 +9,7 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 from typing import Literal
 
-from remedy.errors import LabError
+from remedy.errors import LabError, UsageError
 from remedy.files import write_whole
 from remedy.lab.events import Listener, emit
 from remedy.lab.life import Life
@@ -52,13 +52,13 @@ class LabRecord(Record):
         """Return the record of one host.
 
         Raises:
-            LabError: the lab has no such host.
+            UsageError: the lab has no such host.
         """
         for record in self.hosts:
             if record.name == name:
                 return record
         known = ", ".join(record.name for record in self.hosts)
-        raise LabError(f"The lab has no host {name!r}.", next_step=f"It runs: {known}.")
+        raise UsageError(f"The lab has no host {name!r}.", next_step=f"It runs: {known}.")
 
 
 def read(paths: LabPaths) -> LabRecord | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from remedy.errors import UsageError
+from remedy.errors import UsageError, raise_together
 from remedy.text import quoted
 
 
@@ -58,24 +58,29 @@ def choose(only: Sequence[str], skip: Sequence[str], remedies: Sequence[str]) ->
     Raises:
         UsageError: there is no such remedy (the nearest is named), or none is left.
     """
-    choice = Choice(
-        tuple(_names("--only", only, remedies)), tuple(_names("--skip", skip, remedies))
+    chosen, left_out = _names(only), _names(skip)
+    raise_together(
+        _unknown(option, name, remedies)
+        for option, names in (("--only", chosen), ("--skip", left_out))
+        for name in names
+        if name not in remedies
     )
+    choice = Choice(chosen, left_out)
     if not any(name in choice for name in remedies):
         raise UsageError(f"{choice.words}: no remedy is left", next_step="Leave --skip out.")
     return choice
 
 
-def _names(option: str, texts: Iterable[str], known: Sequence[str]) -> Iterator[str]:
-    """Yield each name of an option once."""
-    for name in dict.fromkeys(word.strip() for text in texts for word in text.split(",")):
-        if name in known:
-            yield name
-            continue
-        near = get_close_matches(name.replace("-", "_"), known, n=1)
-        raise UsageError(
-            f"{option} {quoted(name)}: there is no remedy {name!r}",
-            next_step=f"Did you mean {near[0]}? All of them: remedy explain"
-            if near
-            else f"Remedies: {', '.join(known)}.",
-        )
+def _names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each name of an option once."""
+    return tuple(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))
+
+
+def _unknown(option: str, name: str, known: Sequence[str]) -> UsageError:
+    near = get_close_matches(name.replace("-", "_"), known, n=1)
+    return UsageError(
+        f"{option} {quoted(name)}: there is no remedy {name!r}",
+        next_step=f"Did you mean {near[0]}? All of them: remedy explain"
+        if near
+        else f"Remedies: {', '.join(known)}.",
+    )

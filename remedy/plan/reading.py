@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from remedy.errors import PlanFileError
-from remedy.files import STANDARD, name_of, read_regular, read_standard
+from remedy.files import STANDARD, begins_with, name_of, read_regular, read_standard
 from remedy.plan.change import UNDO, Change, FileAction, Finding, Splice, sha256
 from remedy.plan.plan import Plan, inventory_named
 from remedy.plan.shared import FORMAT, LARGE_FORMAT, format_for, unfolded
-from remedy.text import quoted
+from remedy.text import counted, quoted
 
 # A plan of 10,000 hosts with a dozen changes each is smaller.
 MOST_BYTES = 128 << 20
@@ -64,7 +65,7 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
         PlanFileError: it is missing, torn, edited by hand, of a version this remedy does not know, or holds
             what no plan may hold.
     """
-    again = BACKUP if of_journal else f"Make a new one: remedy plan INVENTORY -o {quoted(path)}"
+    again = BACKUP if of_journal else f"Make a new one: remedy plan INVENTORY -o {_place(path)}"
     name, inventory = name_of(path), ""
 
     def refusal(words: str, step: str = again) -> PlanFileError:
@@ -103,6 +104,14 @@ def read_plan(path: Path, *, of_journal: bool = False) -> Plan:
     if fault is not None:
         raise refusal(f" is no plan that remedy made: {fault}", "Find out who wrote it. " + again)
     return plan
+
+
+def _place(path: Path) -> str:
+    """Return where a plan goes that is made in place of one: elsewhere, where the file is of another kind."""
+    with suppress(OSError):
+        if path != STANDARD and not begins_with(path, b"{"):
+            return "plan.json"
+    return quoted(path)
 
 
 def _plan(body: dict[str, Any]) -> Plan:
@@ -289,7 +298,7 @@ def _splice_faults(splices: Iterable[Splice], plan: Plan) -> Iterator[str]:
             continue
         size = len(plan.blobs[old]) if old is not None else 0
         if splice.length != size or (old is not None and size == 0):
-            yield f"{splice.length} bytes go at {splice.offset}, and the plan shows {size}"
+            yield f"removes {counted(splice.length, 'byte')} at {splice.offset}, and the plan shows {size}"
         if old == new:
             yield "a part of the file is the same before and after"
         if not end <= splice.offset <= MOST_OFFSET or not line <= splice.line <= splice.offset + 1:

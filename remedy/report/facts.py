@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model
 
-from remedy.errors import RemedyError, UsageError
+from remedy.errors import RemedyError, UsageError, raise_together
 from remedy.plan.change import sha256
 from remedy.probe import File, HostState
 from remedy.probe.processes import Process
@@ -111,14 +111,16 @@ def check_groups(groups: Sequence[str]) -> None:
     Raises:
         UsageError: one of them is none.
     """
-    for group in groups:
-        if group not in HostState.model_fields:
-            near = get_close_matches(group, HostState.model_fields, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(
-                f"there is no fact {group!r}{hint}",
-                next_step=f"Facts: {', '.join(sorted(HostState.model_fields))}.",
-            )
+    raise_together(_unknown(group) for group in groups if group not in HostState.model_fields)
+
+
+def _unknown(name: str) -> UsageError:
+    near = get_close_matches(name, HostState.model_fields, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return UsageError(
+        f"there is no fact {name!r}{hint}",
+        next_step=f"Facts: {', '.join(sorted(HostState.model_fields))}.",
+    )
 
 
 def render_facts(states: Mapping[str, HostState], groups: Sequence[str]) -> Iterator[str]:

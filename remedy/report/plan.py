@@ -23,7 +23,7 @@ from remedy.report import folding
 from remedy.report.folding import Specimen, Words
 from remedy.report.summary import by_remedy, changes_on_hosts, tally, weighed
 from remedy.secret import may_hold_secret
-from remedy.text import clipped, counted, fold, listed, to_paste
+from remedy.text import clipped, counted, first_few, fold, listed, to_paste
 
 DIFF_LINES = 12
 CONTEXT = 2
@@ -200,11 +200,12 @@ def _evidence(findings: Sequence[Finding], lead: str) -> Iterator[Text]:
         if first.evidence:  # names of hosts, say
             yield Text(f"{lead}{listed(first.evidence)}", style="dim")
         return
-    for text in first.evidence[:EVIDENCE_LINES]:
+    lines, more = first_few(first.evidence, EVIDENCE_LINES)
+    for text in lines:
         line = f"{'' if text.startswith(whose) else whose}{text}"
         yield Text(f"{lead}{clipped(line, WIDTH)}", style="dim")
-    if len(first.evidence) > EVIDENCE_LINES:
-        yield Text(f"{lead}and {len(first.evidence) - EVIDENCE_LINES} more", style="dim")
+    if more:
+        yield Text(f"{lead}and {more} more", style="dim")
 
 
 # ---- changes
@@ -312,11 +313,11 @@ def _file(action: FileAction, plan: Plan) -> Iterator[Text]:
         yield Text(f"      file     {action.path}")
     if action.path != action.real_path:
         yield Text(f"      {action.path} is a link; the file that changes is {action.real_path}")
-    lines = list(_difference(action, plan))
-    for text in lines[:DIFF_LINES]:
+    lines, more = first_few(list(_difference(action, plan)), DIFF_LINES)
+    for text in lines:
         yield Text(f"      {text}", style={"+": "green", "-": "red"}.get(text[:1], "dim"))
-    if len(lines) > DIFF_LINES:
-        yield Text(f"      and {counted(len(lines) - DIFF_LINES, 'more line')}", style="dim")
+    if more:
+        yield Text(f"      and {counted(more, 'more line')}", style="dim")
 
 
 def _difference(action: FileAction, plan: Plan) -> Iterator[str]:

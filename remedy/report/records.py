@@ -23,7 +23,7 @@ class ErrorDocument(Headed):
 
     Args:
         error: what went wrong, and where.
-        next_step: what to do about it; None where the message says it.
+        next_step: what to do about it.
         known: what is known of hosts where a run was interrupted, a sentence each.
         commands: how to go on.
         exit_code: of the command.
@@ -31,7 +31,7 @@ class ErrorDocument(Headed):
 
     schema_: Literal["remedy.error/1"] = Field(default="remedy.error/1", alias="schema")
     error: str
-    next_step: str | None
+    next_step: str
     known: tuple[str, ...]
     commands: tuple[NextCommand, ...]
     exit_code: int

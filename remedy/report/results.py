@@ -15,7 +15,7 @@ from remedy.plan import FindingKind, Plan
 from remedy.report.failures import error_lines
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.sentences import NAMES, WIDTH, Sentence, as_one, by_sentence, in_a_line, names_in
-from remedy.text import clipped, counted, folded
+from remedy.text import clipped, counted, first_few, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
 MADE = (ChangeStatus.DONE, ChangeStatus.ALREADY)
@@ -110,11 +110,11 @@ def _result(group: Sequence[_Ended], quotes: int) -> Iterator[Text]:
     first, *rest = _shortened(detail).split("\n")
     first = clipped(first, max(WORDS // 2, WIDTH - len(line.plain)))
     yield line.append(f": {first}" if first else "", style=style)
-    for text in rest[:quotes]:
+    quoted_lines, more = first_few(rest, quotes)
+    for text in quoted_lines:
         yield Text(f"{'':{INDENT}}{QUOTED}{clipped(text, WORDS)}", style=style)
-    if len(rest) > quotes:
-        more = counted(len(rest) - quotes, "more line")
-        yield Text(f"{'':{INDENT}}and {more} (--json)", style=style)
+    if more:
+        yield Text(f"{'':{INDENT}}and {counted(more, 'more line')} (--json)", style=style)
 
 
 def _shortened(detail: str) -> str:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from remedy.errors import InventoryError
+from remedy.errors import InventoryError, raise_together
 from remedy.inventory.elsewhere.listing import HostEntry, Listing
 from remedy.spec import SpecSection
 from remedy.spec.words import introduction
@@ -41,10 +41,13 @@ def render_inventory(listing: Listing) -> str:
         try:
             load_inventory(path)
         except InventoryError as error:
-            message = error.message.replace(f"{path}: ", "")
-            raise InventoryError(
-                f"these hosts are no inventory: {message}", next_step=error.next_step
-            ) from error
+            raise_together(
+                InventoryError(
+                    f"these hosts are no inventory: {part.message.replace(f'{path}: ', '')}",
+                    next_step=part.next_step,
+                )
+                for part in error.parts or (error,)
+            )
     return text
 
 

@@ -178,7 +178,7 @@ def _unchanged(activity: Activity) -> Iterator[str]:
     rest = "nothing else" if activity.settled or activity.requests else "nothing"
     yield f"{rest} was changed on any host"
     if activity.resumed:
-        yield f"{fold(activity.resumed)}: changed before; {NOT_PROVED}"
+        yield f"{folded(activity.resumed)}: changed before; {NOT_PROVED}"
 
 
 def _requested(activity: Activity) -> dict[str, list[str]]:

@@ -161,7 +161,8 @@ def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None
     if report.refused.startswith("USED "):
         words = report.refused.removeprefix("USED ")
         run = run_named(words)
-        resume = f" To resume that run: remedy apply {inventory} --resume {run}" if run else ""
+        command = f"remedy apply {inventory} --resume {run}"
+        resume = f" If that run stopped before its end, resume it: {command}" if run else ""
         return StaleError(
             f"{name}: this plan was carried out here before, by run {words}; a plan is used once",
             next_step=f"Make a new one: remedy plan {inventory} -o plan.json{'.' * bool(resume)}{resume}",

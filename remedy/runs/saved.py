@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from remedy.apply.start import origin, run_named
 from remedy.audit.agreement import Agreement, plan_path, read_agreed
 from remedy.audit.journal import FILE_NAME
-from remedy.audit.story import hosts_of_plan
+from remedy.audit.story import Story, hosts_of_plan
 from remedy.errors import RefusedError, RemedyError, StaleError, UsageError
 from remedy.files import STANDARD, name_of
 from remedy.plan import Plan, read_plan
@@ -36,11 +38,10 @@ def read_saved(session: Session, path: Path, approvals: int) -> Agreement:
     check_bonds(session, path, plan)
     used = hosts_of_plan(session.home / FILE_NAME, plan.digest) & set(session.hosts)
     if used & set(plan.hosts):
-        inventory, run = session.inventory.path, _last_run_of(session, plan)
         raise StaleError(
             f"{name_of(path)} was carried out before on {fold(sorted(used))}; a plan is used once",
-            next_step=f"Make a new one: remedy plan {quoted(inventory)} -o {new_file(path)}. "
-            f"To resume a run that stopped: remedy apply {quoted(inventory)} --resume {run}",
+            next_step=f"Make a new one: remedy plan {session.typed} -o {new_file(path)}"
+            f"{_or_resume(session, plan)}",
         )
     planner, valid = require_approval(session, plan, path, approvals)
     return Agreement(plan, valid, planner, by=origin().author)
@@ -99,10 +100,31 @@ def resumed(session: Session, run: str, approvals: int) -> tuple[Agreement, tupl
     return agreement, hosts
 
 
-def _last_run_of(session: Session, plan: Plan) -> str:
-    """Return the last run that carried a plan out."""
-    stories = session.stories().values()
-    return [s.run for s in stories if s.mode == "apply" and s.digest == plan.digest][-1]
+def _or_resume(session: Session, plan: Plan) -> str:
+    """Return how the last run of a plan that did not come to its end is resumed; "" where none can be."""
+    runs = [s for s in session.stories().values() if s.mode == "apply" and s.digest == plan.digest]
+    stopped = [story.run for story in runs if _remaining(runs, story)]
+    if not stopped or any(map(_red_waves, runs)):
+        return ""
+    words = f"remedy apply {session.typed} --resume {stopped[-1]}"
+    return f". To resume the run that stopped: {words}"
+
+
+def _remaining(stories: Iterable[Story], story: Story) -> tuple[str, ...]:
+    """Return the hosts of a run that neither it nor a run with the same plan settled."""
+    settled = {
+        host
+        for same_plan in stories
+        if same_plan.mode == "apply" and same_plan.digest == story.digest
+        for host in same_plan.planned
+        if host not in same_plan.unfinished
+    }
+    return tuple(host for host in story.planned if host not in settled)
+
+
+def _red_waves(story: Story) -> list[Mapping[str, Any]]:
+    """Return the waves of a run whose proof failed."""
+    return [wave for wave in story.waves if wave.get("passed") is False]
 
 
 def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
@@ -118,15 +140,7 @@ def unfinished(session: Session, run: str) -> tuple[Plan, tuple[str, ...]]:
             f"{run} is a {story.mode}, and only an apply can be resumed",
             next_step=f"List the runs: remedy history {session.typed}",
         )
-    plan = read_agreed(session.home, story)
-    settled = {
-        host
-        for same_plan in stories.values()
-        if same_plan.mode == "apply" and same_plan.digest == plan.digest
-        for host in same_plan.planned
-        if host not in same_plan.unfinished
-    }
-    return plan, tuple(host for host in story.planned if host not in settled)
+    return read_agreed(session.home, story), _remaining(stories.values(), story)
 
 
 def _refuse_red(session: Session, plan: Plan) -> None:
@@ -136,7 +150,7 @@ def _refuse_red(session: Session, plan: Plan) -> None:
         RefusedError: there is such a wave.
     """
     for story in session.stories().values():
-        red = [wave for wave in story.waves if wave.get("passed") is False]
+        red = _red_waves(story)
         if red and story.digest == plan.digest:
             number, of = red[0].get("wave"), red[0].get("of")
             wave = f"wave {number} of run {of}" if of and number else f"run {of}"

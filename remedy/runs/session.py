@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Protocol
 
-from remedy.errors import UsageError
+from remedy.errors import RemedyError, UsageError, raise_together
 from remedy.inventory import Inventory
 from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.spec import (
@@ -300,8 +300,13 @@ def _load(file: Path | None, settings: Mapping[str, Mapping[str, object]]) -> Sp
     """Return the settings of a file, with what the command line sets in their place."""
     document = read_document(file)
     spec = load_spec(file, _named((*document, *settings)), document, _all_models)
+    errors: list[RemedyError] = []
     for section, values in settings.items():
-        spec.override(section, **values)
+        try:
+            spec.override(section, **values)
+        except RemedyError as error:
+            errors += error.parts or (error,)
+    raise_together(errors)
     return spec
 
 

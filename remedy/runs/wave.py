@@ -26,7 +26,7 @@ from remedy.runs.proof import Proof, Scene, prove
 from remedy.runs.session import Session
 from remedy.runs.suspects import Suspect, suspects
 from remedy.sentences import by_sentence
-from remedy.text import folded
+from remedy.text import first_few, folded
 from remedy.verify.verdict import NarrowLink, Verdict, culprit
 
 GOOD = (HostStatus.OK, HostStatus.CHANGED)
@@ -371,7 +371,8 @@ def _red_words(
 
 def suspect_words(named: Sequence[Suspect], show: str) -> Iterator[str]:
     """Yield which changes are suspected, in words; ``show`` is the command that shows all of them."""
-    for suspect in named[:SHOWN]:
+    shown, more = first_few(named, SHOWN)
+    for suspect in shown:
         yield f"suspected: {suspect.host}: {suspect.change.id} ({suspect.change.title}): {suspect.reason}"
-    if len(named) > SHOWN:
-        yield f"suspected: and {len(named) - SHOWN} more: {show}"
+    if more:
+        yield f"suspected: and {more} more: {show}"

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from remedy.spec.section import SpecSection
+
+_WAVES = {
+    "type": "string",
+    "description": "numbers or percentages above 0, such as 1,10%,100%",
+    "pattern": r"^ *[1-9][0-9 ]*%?( *, *[1-9][0-9 ]*%?)* *$",
+}
 
 
 def _wave_sizes(text: str) -> str:
@@ -37,6 +43,8 @@ class ApplySpec(SpecSection):
     confirm_seconds: int = Field(default=60, ge=10, le=3600)
     without_systemd: Literal["fallback", "refuse"] = "fallback"
     prove_waves: bool = True
-    waves: Annotated[str, AfterValidator(_wave_sizes)] = "100%"
+    waves: Annotated[
+        str, AfterValidator(_wave_sizes), WithJsonSchema(_WAVES, mode="validation")
+    ] = "100%"
     max_failures: int | None = Field(default=None, ge=0)
     keep_days: int | None = Field(default=None, ge=7, le=36500)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from remedy.spec.section import SpecSection
 
 USER = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 """What the name of a user may be: useradd(8), with the dots that directories allow."""
+
+
+_SUBNET = {
+    "type": "string",
+    "description": "an IPv4 network, such as 10.20.0.0/16",
+    "pattern": r"^[0-9]+(\.[0-9]+){3}(/[0-9.]+)?$",
+}
 
 
 def _subnet(text: str) -> str:
@@ -30,5 +37,7 @@ class ClusterSpec(SpecSection):
             too. null: the user of ssh.
     """
 
-    subnet: Annotated[str, AfterValidator(_subnet)] | None = None
+    subnet: (
+        Annotated[str, AfterValidator(_subnet), WithJsonSchema(_SUBNET, mode="validation")] | None
+    ) = None
     user: str | None = Field(default=None, pattern=f"^{USER}$")

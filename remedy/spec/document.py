@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from remedy.errors import SpecError
+from remedy.errors import SpecError, raise_together
 from remedy.files import STANDARD, name_of, read_standard
 from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
@@ -81,7 +81,10 @@ class Spec:
         settings = {key: value for key, value in values.items() if value is not None}
         section = self._sections[name]
         merged = {**section.model_dump(exclude_unset=True), **settings}
-        self._sections[name] = _section("command line", name, type(section), {name: merged})
+        try:
+            self._sections[name] = _section(name, type(section), {name: merged})
+        except ValidationError as failure:
+            raise_together(_errors("command line", name, type(section), failure))
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -139,13 +142,21 @@ def load_spec(
     """
     where = "" if path is None else name_of(path)
     document = read_document(path) if document is None else document
-    for name in document:
-        if name not in models:
-            raise SpecError(
-                f"{where}: there is no section {str(name)!r}{_nearest(str(name), models)}",
-                next_step=f"Sections: {', '.join(sorted(models))}.",
-            )
-    sections = {name: _section(where, name, model, document) for name, model in models.items()}
+    errors = [
+        SpecError(
+            f"{where}: there is no section {str(name)!r}{_nearest(str(name), models)}",
+            next_step=f"Sections: {', '.join(sorted(models))}.",
+        )
+        for name in document
+        if name not in models
+    ]
+    sections = {}
+    for name, model in models.items():
+        try:
+            sections[name] = _section(name, model, document)
+        except ValidationError as failure:
+            errors += _errors(where, name, model, failure)
+    raise_together(errors)
     return Spec(sections, all_models)
 
 
@@ -180,27 +191,30 @@ def read_document(path: Path | None) -> dict[str, Any]:
     return document
 
 
-def _section(
-    where: str, name: str, model: type[SpecSection], document: Mapping[str, Any]
-) -> SpecSection:
+def _section(name: str, model: type[SpecSection], document: Mapping[str, Any]) -> SpecSection:
+    """Return a section of a document; raises ``ValidationError``."""
     value = document.get(name)
-    if value is None:
-        return model.model_construct()  # defaults are not validated anyway
-    try:
-        return model.model_validate(value)
-    except ValidationError as failure:
-        error = failure.errors()[0]
+    # Defaults are not validated anyway.
+    return model.model_construct() if value is None else model.model_validate(value)
+
+
+def _errors(
+    where: str, name: str, model: type[SpecSection], failure: ValidationError
+) -> Iterator[SpecError]:
+    """Yield what is wrong with the settings of a section."""
+    for error in failure.errors():
         path = ".".join([name, *(str(part) for part in error["loc"])])
         if error["type"] in ("extra_forbidden", "invalid_key"):
             key = str(error["loc"][-1])
-            raise SpecError(
+            yield SpecError(
                 f"{where}: there is no key {path!r}{_nearest(key, model.model_fields)}",
                 next_step=f"Keys of {name}: {', '.join(sorted(model.model_fields))}.",
-            ) from failure
-        raise SpecError(
-            f"{where}: {complaint(name, model, error)}",
-            next_step=f"Correct it; the settings of {name}: remedy explain {name}",
-        ) from failure
+            )
+        else:
+            yield SpecError(
+                f"{where}: {complaint(name, model, error)}",
+                next_step=f"Correct it; the settings of {name}: remedy explain {name}",
+            )
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:

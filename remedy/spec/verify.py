@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from remedy.spec.section import SpecSection
 
@@ -48,6 +48,53 @@ def _divide(value: object) -> object:
     return int(text) if is_number else text
 
 
+# What is written in the file, for editors: the schema of a type says nothing of its validator.
+Bandwidth: TypeAlias = Annotated[
+    float | str | None,
+    BeforeValidator(_busbw),
+    WithJsonSchema(
+        {
+            "description": 'GB/s above 0, such as 40, or a share up to 100%, such as "60%", or null',
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": r"^ *\d+(\.\d+)? *%? *$"},
+                {"type": "null"},
+            ],
+        },
+        mode="validation",
+    ),
+]
+Division: TypeAlias = Annotated[
+    int | str | None,
+    BeforeValidator(_divide),
+    WithJsonSchema(
+        {
+            "description": 'groups of the inventory, such as "rack*", or a number of hosts from 2, or null',
+            "anyOf": [
+                {"type": "integer", "minimum": 2},
+                {"type": "string", "pattern": r"^ *[^\s-]"},
+                {"type": "null"},
+            ],
+        },
+        mode="validation",
+    ),
+]
+# An element of the all-reduce has four bytes.
+Size: TypeAlias = Annotated[int, Field(ge=4)]
+
+
+def _some(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    if not sizes:
+        raise ValueError("give sizes of 4 bytes or more, or leave it out")
+    return sizes
+
+
+# Its own minimum would count only elements that are right, and so be named beside those that are wrong.
+Sizes: TypeAlias = Annotated[
+    tuple[Size, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})
+]
+
+
 class VerifySpec(SpecSection):
     """How the proof by all-reduce is made, and what it has to reach.
 
@@ -75,14 +122,14 @@ class VerifySpec(SpecSection):
     """
 
     deadline: float | None = Field(default=None, ge=10, le=3600)
-    ranks_per_host: Literal["auto"] | int = "auto"
+    ranks_per_host: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
     engine: EngineName = "torch"
     launcher: LauncherName = "ssh"
     backend: Literal["auto", "nccl", "gloo"] = "auto"
     port: int | None = Field(default=None, ge=1, le=65535)
-    sizes: tuple[int, ...] | None = Field(default=None)
-    min_busbw: Annotated[float | str | None, BeforeValidator(_busbw)] = None
-    divide: Annotated[int | str | None, BeforeValidator(_divide)] = None
+    sizes: Sizes | None = None
+    min_busbw: Bandwidth = None
+    divide: Division = None
     across: Literal["every", "one"] = "every"
     reach: bool = True
     isolate: bool = True

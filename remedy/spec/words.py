@@ -59,7 +59,8 @@ def allowed(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(map(str, schema["enum"]))
     kind = schema.get("type")
     if kind == "array" and isinstance(schema.get("items"), dict):
-        return f"a list, each {allowed(schema['items'])}"
+        some = ", not empty" if schema.get("minItems") else ""
+        return f"a list{some}, each {allowed(schema['items'])}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"a mapping, each value {allowed(schema['additionalProperties'])}"
     return _NAMES.get(str(kind), "another value") + _limits(schema)
@@ -98,7 +99,7 @@ def complaint(section: str, model: type[SpecSection], error: Mapping[str, Any]) 
     for part in error["loc"]:
         inner = _inner(schema, part)
         if inner is None:
-            break  # the name of a choice of types, of which the schema has all
+            continue  # the name of a choice of types, of which the schema has all
         place.append(part)
         schema = inner
     value = f"{_path(section, place)} is {_shown(error['input'])}"

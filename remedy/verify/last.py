@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from remedy.files import kept_mode, make_folder, write_whole
+from remedy.text import counted
 from remedy.verify.verdict import Verdict
 
 NAME = "verdict.json"
@@ -79,7 +80,8 @@ def increment(last: Verdict | str, now: Mapping[str, str], how: Proved) -> Incre
     if not changed:
         return "no host has changed since the last verification"
     if len(changed) > len(unchanged):
-        return f"{len(changed)} of {len(now)} hosts have changed since the last verification"
+        have = "has" if len(changed) == 1 else "have"
+        return f"{len(changed)} of {counted(len(now), 'host')} {have} changed since the last verification"
     # Neighbours share switches: a partner half the fleet away has seen more of the network.
     half = len(unchanged) // 2
     partners = [*unchanged[half:], *unchanged[:half]]

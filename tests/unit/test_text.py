@@ -10,7 +10,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remedy.text import TRACE_START_UP, is_number, names_in
+from remedy.text import (
+    TRACE_START_UP,
+    amount,
+    clipped,
+    counted,
+    first_few,
+    is_number,
+    names_in,
+)
 
 
 @given(st.text(alphabet=st.characters(categories=["Nd", "No", "Nl"]), max_size=30))
@@ -61,3 +69,27 @@ def test_the_trace_of_a_start_up_file_names_the_line_at_which_it_ends(
 )
 def test_the_hosts_that_a_sentence_names(sentence: str, names: list[str]) -> None:
     assert names_in(sentence, {"gpu01", "gpu02", "gpu03", "login1"}) == names
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "host", "1 host"),
+        (0, "host", "0 hosts"),
+        (2, "IPv6 address", "2 IPv6 addresses"),
+        (1, "IPv6 address", "1 IPv6 address"),
+        (2, "process", "2 processes"),
+        (2, "mailbox", "2 mailboxes"),
+        (2, "branch", "2 branches"),
+    ],
+)
+def test_nouns_are_counted(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text
+
+
+def test_what_is_left_out_is_counted() -> None:
+    assert clipped("x" * 11, 10) == "x" * 11  # as short as what would say so
+    assert clipped("x" * 60, 10) == "x" * 10 + "... (50 more characters)"
+    assert (amount(1), amount(2)) == ("1 byte", "2 bytes")
+    assert first_few("abcde", 3) == ("abcde", 0)
+    assert first_few("abcdef", 3) == ("abc", 3)

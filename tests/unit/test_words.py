@@ -177,3 +177,31 @@ def test_no_meaning_has_a_word_that_docs_avoid(path: Path) -> None:
     texts = list(texts_of(parse_yaml(path.read_text("utf-8"))))
     assert len(texts) > 5
     assert [text for text in texts if AVOIDED.search(text)] == []
+
+
+# A number beside a noun in the plural; where it can be 1, it is `counted()`.
+_PLURAL = re.compile(
+    r"\{len\([^{}]*\)(?:[^{}]*)\} (?:[A-Za-z0-9-]+ )?(?!as\b|is\b|has\b)[a-z-]{2,}s\b"
+)
+
+
+def test_what_can_be_one_is_counted() -> None:
+    plurals = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in modules()
+        for match in _PLURAL.finditer(path.read_text("utf-8"))
+    }
+    assert plurals == {
+        # None of these is said of one.
+        "remedy/cli/lab.py: {len(names)} hosts",
+        "remedy/report/pages/proof.py: {len(every)} hosts",
+        "remedy/report/plan.py: {len(group.specimens)} times",
+        "remedy/report/whole.py: {len(alike)} times",
+        "remedy/verify/allreduce/checks.py: {len(machines)} boot-ids",
+        "remedy/verify/allreduce/divided.py: {len(division.groups)} groups",
+        "remedy/verify/facts.py: {len(hosts)} hosts",
+        "deploys/hostname.py: {len(names)} hosts",
+        "deploys/hostname.py: {len(twins)} hosts",
+        "deploys/neighbours.py: {len(names)} hosts",
+        "deploys/paddle.py: {len(listed)} endpoints",
+    }

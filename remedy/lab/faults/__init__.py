@@ -19,12 +19,12 @@ from __future__ import annotations
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from remedy.errors import LabError
+from remedy.errors import UsageError, raise_together
 from remedy.lab.fault import Inject, JobLog, LabFault, Repair
 
 # After this fault a host is a different machine, and what was broken before is gone.
@@ -83,7 +83,7 @@ def load_file(path: Path) -> None:
     """Register the faults that a Python file declares, such as a test of a remedy of one's own.
 
     Raises:
-        LabError: it cannot be loaded.
+        UsageError: it cannot be loaded.
     """
     _load()
     sys.path.insert(0, str(Path.cwd()))  # what a test in a checkout imports
@@ -94,7 +94,7 @@ def load_file(path: Path) -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except Exception as error:  # whatever the code of others raises
         text = f"The faults of {path} cannot be loaded: {type(error).__name__}: {error}"
-        raise LabError(
+        raise UsageError(
             text, next_step="Correct the file: it declares them with @fault(name, text)."
         ) from error
     finally:
@@ -105,16 +105,28 @@ def get(name: str) -> LabFault:
     """Return one fault.
 
     Raises:
-        LabError: there is none of that name.
+        UsageError: there is none of that name.
+    """
+    check_names([name])
+    return _faults[name]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse what is no fault's name.
+
+    Raises:
+        UsageError: there is none of such a name.
     """
     _load()
-    if name not in _faults:
-        near = get_close_matches(name, _faults, n=1)
-        raise LabError(
-            f"There is no fault {name!r}.",
-            next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
-        )
-    return _faults[name]
+    raise_together(_unknown(name) for name in names if name not in _faults)
+
+
+def _unknown(name: str) -> UsageError:
+    near = get_close_matches(name, _faults, n=1)
+    return UsageError(
+        f"There is no fault {name!r}.",
+        next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
+    )
 
 
 def _load() -> None:

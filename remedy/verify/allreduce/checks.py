@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from remedy.text import folded, listed
+from remedy.text import counted, folded, listed
 from remedy.verify.allreduce.answers import AgentReport, Measurement, RankReport, RankResult
 from remedy.verify.allreduce.bandwidth import shortfall
 from remedy.verify.allreduce.engines import ENGINES
@@ -114,7 +114,7 @@ def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iter
         if len(hosts) > 1:
             yield culprit(f"{folded(hosts)} are one machine (same boot-id)", *hosts)
     if len(machines) > len(plan.hosts):
-        yield culprit(f"{len(machines)} boot-ids on {len(plan.hosts)} hosts")
+        yield culprit(f"{len(machines)} boot-ids on {counted(len(plan.hosts), 'host')}")
 
 
 def outside_the_job(plan: RankPlan, reports: Mapping[str, AgentReport]) -> Iterator[Culprit]:
@@ -159,7 +159,7 @@ def _lack(expected: _Expected, rank: RankReport | None, number: int, local: int)
     checks = {
         "the nonce is from a different run": result.nonce != expected.nonce,
         f"it is rank {result.rank}, expected {number}": result.rank != number,
-        f"its world has {result.world} ranks, expected {expected.world}": (
+        f"its world has {counted(result.world, 'rank')}, expected {expected.world}": (
             result.world != expected.world
         ),
         "the sum is not exact": result.sum.digest != expected.digest or bool(result.sum.missing),

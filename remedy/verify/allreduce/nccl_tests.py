@@ -174,13 +174,13 @@ def _strange_table(plan: RankPlan, table: PrintedTable) -> Iterator[Culprit]:
     if not table.rows:
         yield culprit("nothing was measured")
     elif [row.size for row in table.rows] != sizes:
-        yield culprit(f"{len(table.rows)} sizes were measured, and not the {len(sizes)} asked for")
+        yield culprit(f"{counted(len(table.rows), 'size')} measured, expected {len(sizes)}")
     if table.validation < 1:
         yield culprit("the test did not check its results")
     if table.out_of_bounds is None:
         yield culprit("the test did not come to its end: there is no count of wrong values")
     elif table.out_of_bounds:
-        yield culprit(f"the test counts {table.out_of_bounds} values out of bounds")
+        yield culprit(f"the test counts {counted(table.out_of_bounds, 'value')} out of bounds")
 
 
 def _strange_rows(plan: RankPlan, table: PrintedTable) -> Iterator[Culprit]:
@@ -191,10 +191,10 @@ def _strange_rows(plan: RankPlan, table: PrintedTable) -> Iterator[Culprit]:
             if half.wrong is None:
                 yield culprit(f"{at}: the result was not checked")
             elif half.wrong:
-                yield culprit(f"{at}: {half.wrong:g} elements are wrong")
+                yield culprit(f"{at}: {half.wrong:g} wrong element{'s' * (half.wrong != 1)}")
             elif not _agrees(plan, row.size, half):
                 figures = f"{half.time:g} us, {half.algbw:g} and {half.busbw:g} GB/s"
-                yield culprit(f"{at}: {figures} are not those of {plan.world} ranks")
+                yield culprit(f"{at}: {figures} are not those of {counted(plan.world, 'rank')}")
 
 
 def _too_slow(plan: RankPlan, table: PrintedTable) -> Culprit | None:

@@ -9,7 +9,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.errors import SpecError
 from remedy.spec import EngineName, VerifySpec
 from remedy.spec.verify import PORTS
 from remedy.values import Record
@@ -109,12 +108,8 @@ def plan_ranks(
         spec: the section ``verify``.
         limit: GB/s that the slowest host can carry, where it is known.
         unknown: the hosts whose limit is not known.
-
-    Raises:
-        SpecError: a number in the spec is not possible.
     """
     spec = spec or VerifySpec()
-    _check(spec)
     engine = ENGINES[spec.engine]
     counts = [host.gpus for host in participants]
     backend = _backend(spec, engine, counts)
@@ -140,15 +135,6 @@ def plan_ranks(
         unjudged=unjudged(spec.min_busbw, limit, unknown),
         limit=limit,
     )
-
-
-def _check(spec: VerifySpec) -> None:
-    if spec.ranks_per_host != "auto" and spec.ranks_per_host < 1:
-        raise SpecError(
-            f"verify.ranks_per_host is {spec.ranks_per_host}", next_step="Give 1 or more."
-        )
-    if spec.sizes is not None and (not spec.sizes or min(spec.sizes) < 4):
-        raise SpecError("verify.sizes needs sizes of 4 bytes or more", next_step="Leave it out.")
 
 
 def _backend(spec: VerifySpec, engine: Engine, gpus: Sequence[int]) -> PlannedBackend:

@@ -171,7 +171,7 @@ class Reach(Record):
         good = (
             f"{self.attempts:,} connections"
             if sampled
-            else f"{links} links, {self.attempts} connections"
+            else f"{counted(links, 'link')}, {counted(self.attempts, 'connection')}"
         )
         message = "; ".join(filter(None, [bad or good, self.slow, self.sampled, self.mtu]))
         return Rung(name="reachability", passed=self.passed, message=message, seconds=self.seconds)

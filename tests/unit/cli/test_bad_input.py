@@ -129,7 +129,48 @@ def test_a_plan_that_was_used(inventory: Path, plan: Path) -> None:
     journal.write("planned", digest=read_plan(plan).digest, changes={"gpu01": ["t"]}, waves=1)
     journal.write("began", hosts=["gpu01"])
     done = remedy("apply", inventory, "--plan", plan, "--yes")
-    assert_refused(done, 4, "carried out before on gpu01", "--resume")
+    assert_refused(done, 4, "carried out before on gpu01", "--resume r1")
+
+
+@pytest.mark.parametrize(("passed", "event"), [(None, "changed"), (False, "wave")])
+def test_a_plan_whose_run_has_nothing_left_is_not_to_be_resumed(
+    inventory: Path, plan: Path, passed: bool | None, event: str
+) -> None:
+    from remedy.plan import read_plan
+
+    digest = read_plan(plan).digest
+    hosts = {
+        name: {"results": [{"id": "t", "status": "done"}], "refused": ""}
+        for name in ("gpu01", "gpu02")
+    }
+    changes = {name: ["t"] for name in hosts}
+    for number, name in enumerate(hosts):  # the second run resumed the first
+        journal = Journal(inventory.parent / ".remedy", run=f"r{number}", mode="apply")
+        journal.write("planned", digest=digest, changes=changes, waves=2)
+        journal.write("began", hosts=[name])
+        if event == "changed":
+            journal.write(event, hosts={name: hosts[name]})
+    if event == "wave":
+        journal.write(event, wave=1, passed=passed)
+    done = remedy("apply", inventory, "--plan", plan, "--yes")
+    assert_refused(done, 4, "carried out before on gpu", "Make a new one: remedy plan")
+    assert "--resume" not in done.output
+
+
+def test_of_several_runs_of_a_plan_the_last_that_stopped_is_resumed(
+    inventory: Path, plan: Path
+) -> None:
+    from remedy.plan import read_plan
+
+    digest = read_plan(plan).digest
+    settled = {"results": [{"id": "t", "status": "done"}], "refused": ""}
+    for run, names in (("r0", ("gpu01", "gpu02")), ("r1", ("gpu01",))):
+        journal = Journal(inventory.parent / ".remedy", run=run, mode="apply")
+        journal.write("planned", digest=digest, changes={n: ["t"] for n in names}, waves=1)
+        journal.write("began", hosts=["gpu01"])
+    journal.write("changed", hosts={"gpu01": settled})
+    done = remedy("apply", inventory, "--plan", plan, "--yes")
+    assert_refused(done, 4, "--resume r0")
 
 
 def test_a_run_that_cannot_be_gone_on_with(inventory: Path, plan: Path) -> None:
@@ -311,3 +352,28 @@ def test_data_of_a_host_that_pyinfra_cannot_use_is_refused(tmp_path: Path) -> No
     path = tmp_path / "wrong_type.py"
     path.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_key": None})]\n')
     assert_refused(remedy("check", path), 2, "pyinfra cannot use a host's data", "wrong_type.py")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [("hosts = []\n", "plan.json"), ("{", "x.json"), ("", "x.json"), (" \n{}", "x.json")],
+)
+def test_no_new_plan_is_to_replace_a_file_of_another_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_text(content)
+    for command in ("show", "approve"):
+        assert_refused(remedy(command, "x.json"), 2, f"remedy plan INVENTORY -o {place}\n")
+
+
+def test_a_plan_and_a_page_replace_their_own_kind(inventory: Path, tmp_path: Path) -> None:
+    plan, page = tmp_path / "new.json", tmp_path / "new.html"
+    for file in (plan, page):
+        file.write_text("")  # as mktemp leaves it
+    for _ in range(2):
+        done = remedy("plan", inventory, "-o", plan, "--html", page)
+        assert done.exit_code == 5, done.output
+        assert f"page        {page}" in done.output
+    assert plan.read_text().startswith("{")
+    assert page.read_text().startswith("<!doctype html>")

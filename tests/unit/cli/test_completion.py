@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from remedy.causes import causes
 from remedy.cli import completion, names
-from remedy.cli.main import main
+from remedy.cli.main import COMPLETE, main
 from remedy.inventory import Inventory, Node
 from remedy.lab.faults import catalogue
 from remedy.plan import remedies
@@ -22,6 +22,7 @@ from remedy.spec import SECTIONS
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "remedy"
 RUN = "20260101T000000Z-0123abcd"
+CHECK = "20260102T000000Z-0123abcd"
 HOSTILE = [
     "$(touch pwned)",
     "`touch pwned`",
@@ -44,7 +45,14 @@ def site(tmp_path: Path) -> Path:
     home.mkdir()
     known = {"hosts": ["gpu01", "gpu02", "login", *HOSTILE], "groups": ["train", *HOSTILE]}
     (home / names.CACHE).write_text(json.dumps({"inventory.py": known}))
-    (home / "journal.jsonl").write_text(json.dumps({"run": RUN, "mode": "apply"}) + "\n")
+    runs: tuple[object, ...] = (
+        {"run": RUN, "mode": "apply"},
+        {"run": CHECK, "mode": "check"},
+        {"run": "$(x)"},
+        [],
+        5,
+    )
+    (home / "journal.jsonl").write_text('{"run": "\n' + "\n".join(map(json.dumps, runs)) + "\n")
     return tmp_path
 
 
@@ -72,11 +80,21 @@ def offered(folder: Path, *words: str) -> list[str]:
         (("check", "--limit", "@"), ["@train"]),
         (("check", "--limit", "gpu01,lo"), ["gpu01,login"]),
         (("check", "--limit", "gpu*!lo"), ["gpu*!login"]),
+        (("check", "--limit", "gpu*^lo"), ["gpu*^login"]),
+        (("check", "--limit", "'gpu*&@tr"), ["gpu*&@train"]),
+        (("check", "--limit", "gpu01,@tr"), ["gpu01,@train"]),
+        # Bash sets = apart; with words of its own it does not.
+        (("check", "--limit", "=", "gpu01,lo"), ["gpu01,login"]),
+        (("check", "inventory.py", "--limit", "="), ["gpu01", "gpu02", "login", "@train"]),
+        (("check", "--limit", "=", "gpu01", "--only", "=", "hostn"), ["hostname"]),
+        (("check", "--limit=gpu01,lo"), ["--limit=gpu01,login"]),
         (("history", "inventory.py", "--host", "lo"), ["login"]),
         (("trust", "inventory.py", "--replace", "lo"), ["login"]),
         (("plan", "inventory.py", "--only", "hostname,lim"), ["hostname,limits"]),
         (("apply", "inventory.py", "--skip", "dev"), ["dev_shm"]),
         (("rollback", ""), ["latest", RUN]),
+        (("rollback", "2026"), [RUN]),
+        (("show", "2026"), ["2026", CHECK, RUN]),
         (("unlock", "2026"), [RUN]),
         (("apply", "inventory.py", "--resume", "la"), ["latest"]),
         (("explain", "duplicate-h"), ["duplicate-hostname"]),
@@ -91,7 +109,7 @@ def offered(folder: Path, *words: str) -> list[str]:
                 "init",
                 "--from=ho",
             ),
-            ["hostfile"],
+            ["--from=hostfile"],
         ),
         (("schema", "lab"), ["lab-status"]),
         (("facts", "inventory.py", "kern"), ["kernel"]),
@@ -102,7 +120,7 @@ def test_names_are_offered(site: Path, words: tuple[str, ...], expected: list[st
 
 
 def test_show_offers_runs_and_files(site: Path) -> None:
-    assert offered(site, "show", "") == ["", "latest", RUN]
+    assert offered(site, "show", "") == ["", "latest", CHECK, RUN]
 
 
 def test_behind_a_kind_a_file_is_offered(site: Path) -> None:
@@ -114,13 +132,14 @@ def test_runs_are_those_of_the_journal_that_is_given(
 ) -> None:
     away = tmp_path_factory.mktemp("away")
     home = site / ".remedy"
-    assert offered(away, "show", "--home", str(home), "2026") == ["2026", RUN]
+    assert offered(away, "show", "--home", str(home), "2026") == ["2026", CHECK, RUN]
     for words in (["--home", str(home)], [f"--home={home}"], ["--home", "=", str(home)]):
-        assert names.runs(["show", *words]) == [RUN]
+        assert names.runs(["show", *words]) == [CHECK, RUN]
+        assert names.runs(["show", *words], ("apply",)) == [RUN]
         assert names.hosts(["show", *words])[:1] == ["gpu01"]
     # As `remedy show` does: an inventory counts before it.
     words = ["show", "--home", str(away), "--inventory", str(site / "inventory.py")]
-    assert names.runs(words) == [RUN]
+    assert names.runs(words) == [CHECK, RUN]
     assert names.runs(words[:3]) == []
 
 
@@ -245,9 +264,37 @@ def test_the_other_shells_are_answered_as_they_ask(
     assert (done.stdout.splitlines(), done.stderr) == (words, "")
 
 
+@pytest.mark.parametrize(("shell", "end"), [("zsh", ["_"]), ("fish", [])])
+def test_a_value_that_is_joined_to_its_option_comes_with_it(
+    site: Path, shell: str, end: list[str]
+) -> None:
+    joined = "--limit=gpu01,@tr"
+    environment = {
+        **os.environ,
+        completion.VARIABLE: f"{shell}_complete",
+        "COMP_WORDS": f"remedy check {joined}",
+        "COMP_CWORD": {"zsh": "2", "fish": joined}[shell],
+    }
+    done = subprocess.run(
+        [str(PROGRAM)], cwd=site, env=environment, capture_output=True, text=True, check=False
+    )
+    words = done.stdout.replace("plain,", "").splitlines()
+    assert (words, done.stderr) == (
+        ["plain"] * (shell == "zsh") + ["--limit=gpu01,@train", *end],
+        "",
+    )
+
+
+def test_fish_takes_what_is_behind_the_first_comma_whole() -> None:
+    script = CliRunner().invoke(main, ["completion", "fish"]).stdout
+    assert 'string split -m 1 "," -- $completion' in script
+    assert 'string split ","' not in script
+    assert completion.VARIABLE == COMPLETE
+
+
 @pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
 def test_fish_completes_by_the_script(site: Path) -> None:
-    text = 'remedy completion fish | source; complete -C "remedy check inventory.py --limit gpu"'
+    text = 'remedy completion fish | source; complete -C "remedy check inventory.py --limit gpu01,"'
     done = subprocess.run(
         ["fish", "--no-config", "-c", text],
         cwd=site,
@@ -256,4 +303,7 @@ def test_fish_completes_by_the_script(site: Path) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout.split()) == (0, ["gpu01", "gpu02"]), done.stderr
+    assert (done.returncode, done.stdout.split()) == (
+        0,
+        ["gpu01,@train", "gpu01,gpu01", "gpu01,gpu02", "gpu01,login"],
+    ), done.stderr

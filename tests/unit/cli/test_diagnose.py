@@ -101,6 +101,37 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
     assert "Note: /proc/self/mem: cannot be read ([Errno 5]" in result.stdout
 
 
+def test_whoever_reads_no_terminal_is_told_what_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("r0.log", "r1.log"):
+        (tmp_path / name).write_text(REFUSED + "\n")
+    assert CliRunner().invoke(main, ["diagnose", str(tmp_path)]).stderr == ""
+    monkeypatch.setattr("remedy.cli.diagnose.MANY", 2)
+    result = CliRunner().invoke(main, ["diagnose", str(tmp_path)])
+    size = 2 * (len(REFUSED) + 1)
+    assert result.stderr == f"Reading 2 logs, {size} bytes ...\n"
+    quiet = CliRunner().invoke(main, ["diagnose", "-q", str(tmp_path)])
+    assert (quiet.stderr, quiet.stdout) == ("", result.stdout), "what failed is shown"
+
+
+def test_quiet_says_nothing_of_a_run_that_is_well(tmp_path: Path) -> None:
+    (log := tmp_path / "train.log").write_text("step 1\n")
+    words = ["diagnose", str(log)]
+    diagnosis = Diagnosis.model_validate(
+        {**diagnose_lines({"a": ["step 1"]}).model_dump(), "label": "healthy"}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("remedy.diagnose.logs.diagnose_sources", lambda _: diagnosis)
+        assert CliRunner().invoke(main, words).stdout
+        quiet = CliRunner().invoke(main, [*words, "--quiet"])
+        assert (quiet.exit_code, quiet.output) == (0, "")
+        document = json.loads(CliRunner().invoke(main, [*words, "-q", "--json"]).stdout)
+        assert document["label"] == "healthy"
+    refused = CliRunner().invoke(main, [*words, "-q", "-v"])
+    assert (refused.exit_code, "exclude each other" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

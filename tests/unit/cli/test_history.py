@@ -39,7 +39,7 @@ def inventory(tmp_path: Path) -> Path:
 def listed(inventory: Path, *options: str) -> list[str]:
     result = CliRunner().invoke(main, ["history", str(inventory), *options])
     assert result.exit_code == 0, result.output
-    return [line.split()[0] for line in result.output.splitlines()]
+    return [line.split()[0] for line in result.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,10 @@ def test_runs_and_fleets_have_pages(inventory: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "run a1: " in page.read_text()
     assert "the sum is exact" in page.read_text()
+    assert done.stderr.splitlines()[-1] == f"page        {page}"
+    words = ["show", "a1", "--home", home, "--html", "/dev/full", "--json"]
+    refused = CliRunner().invoke(main, words)
+    assert "page        " not in refused.stderr
 
 
 @pytest.mark.parametrize("run", ["latest", "a1"])

@@ -69,6 +69,11 @@ I = "FOLDER/inventory.py"  # noqa: E741 - it stands for every inventory below
         (f"check {I} --only hostnam", "", "Did you mean hostname"),
         (f"plan {I} --skip nothing-like-it", "", "no remedy"),
         (f"plan {I} -o FOLDER/gone/plan.json", "", "there is no folder"),
+        (f"plan {I} -o {I}", "", "inventory.py is there already, and is no plan"),
+        (f"plan {I} -o FOLDER/remedy.yaml", "limits: {}", "remedy.yaml is there already"),
+        (f"plan {I} --html {I}", "", "inventory.py is there already, and is no page"),
+        (f"apply {I} --yes --html FOLDER/broken.json", "", "is there already, and is no page"),
+        (f"rollback r1 {I} -o {I}", "", "inventory.py is there already, and is no plan"),
         (f"plan {I} -o - --json", "", "both write to standard output"),
         (f"verify {I} --html FOLDER/gone/page.html", "", "there is no folder"),
         (f"verify {I} --html -", "", "not written to standard output"),
@@ -101,10 +106,12 @@ def test_what_cannot_be_meant_reaches_no_host(
     place: Place, command: str, settings: str, words: str
 ) -> None:
     (place.folder / "remedy.yaml").write_text(settings)
+    before = {file: file.read_bytes() for file in place.folder.iterdir()}
     code, output = place.remedy(command)
     assert code in (2, 4), output
     assert words in output
     assert place.callers == 0
+    assert {file: file.read_bytes() for file in before} == before
 
 
 @COOPERATIVE

@@ -242,7 +242,7 @@ def test_hosts_with_other_numbers_of_devices_are_reported() -> None:
     states = [host(n, hccn(n, devices), reserved=kept) for n, devices in ((1, 2), (2, 2), (3, 1))]
     (finding,) = planned(fleet_of(*states)).findings
     assert finding.host is None
-    assert finding.evidence == ("2 devices: gpu01, gpu02", "1 devices: gpu03")
+    assert finding.evidence == ("2 devices: gpu01, gpu02", "1 device: gpu03")
 
 
 def test_the_buffers_of_communicators_are_set_where_there_are_devices() -> None:

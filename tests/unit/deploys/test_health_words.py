@@ -195,7 +195,7 @@ def test_what_is_said_of_all_ascend_hosts() -> None:
     assert said(planned_for("ascend", fleet_of(*states)), None) == [
         Said(
             "report", "hosts have different numbers of Ascend devices",
-            ("2 devices: gpu01, gpu03", "1 devices: gpu02"), "",
+            ("2 devices: gpu01, gpu03", "1 device: gpu02"), "",
         ),
         Said(
             "report", "outgoing connections may take HCCL's ports 60000-60031",

@@ -125,7 +125,7 @@ def test_addresses_that_go_are_told_and_come_back() -> None:
     network = Network(interfaces=(interface,), routes=(route,), rules=())
     plan = settled(of(host.model_copy(update={"network": network}), mode="disable"))
     assert plan.changes[1].risk is Risk.HIGH
-    assert plan.changes[1].disrupts.startswith("2 IPv6 addresses and routes")
+    assert plan.changes[1].disrupts.startswith("takes 1 IPv6 address and 1 IPv6 route")
     assert live_of(plan).undo.endswith(
         "ip -6 address replace fd00::1/64 dev eth0 && "
         "ip -6 route replace default via fd00::ff dev eth0 metric 10"

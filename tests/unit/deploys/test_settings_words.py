@@ -264,7 +264,7 @@ def test_what_goes_with_ipv6_comes_back_with_it() -> None:
     (step,) = run(planned("ipv6", state, mode="disable"))
     assert step[:4] == (
         "switch IPv6 off everywhere", "high", True,
-        "1 IPv6 addresses and routes of the host go; connections over them end",
+        "takes 1 IPv6 address from the host, and ends connections over it",
     )  # fmt: skip
     assert step.undo.endswith(" && ip -6 address replace fd00::1/64 dev eth0")
     (step,) = run(planned("ipv6", ipv6_bench.settings_host(), interfaces={"eth0": "disable"}))

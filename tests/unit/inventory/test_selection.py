@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -124,6 +125,14 @@ def test_several_texts_add_up_and_each_has_to_select_something() -> None:
         FLEET.select(["gpu01", ""])
 
 
+def test_standard_input_lists_hosts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO("\ufeffgpu[01-02]  # the new ones\n\nlogin1\n".encode())
+
+    monkeypatch.setattr("sys.stdin", Input)
+    assert fold(FLEET.select(["^-!gpu02"])) == "gpu01,login1"
+
+
 def test_a_file_lists_hosts_in_the_same_notation(tmp_path: Path) -> None:
     path = tmp_path / "hosts.txt"
     path.write_text("# a comment\ngpu[01-04]!gpu03   # another\n\nlogin1\n")
@@ -133,6 +142,9 @@ def test_a_file_lists_hosts_in_the_same_notation(tmp_path: Path) -> None:
     assert fold(FLEET.select([f"^{path}"])) == "gpu[01-02]"
     path.write_text("gpu01\ngpu99\n")
     with pytest.raises(InventoryError, match=re.escape(f"^{path}, line 2: gpu99: no host")):
+        FLEET.select([f"^{path}"])
+    path.write_text("gpu01\ngpu99\nrack9\n")
+    with pytest.raises(InventoryError, match=r"line 2: gpu99: (?s:.*)line 3: rack9: no host"):
         FLEET.select([f"^{path}"])
     path.write_text("^other\n")
     with pytest.raises(InventoryError, match="line 1: a file cannot name a file"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remedy.errors import LabError
+from remedy.errors import LabError, UsageError
 from remedy.lab import faults, net
 from remedy.lab.fault import REPAIRED, LabFault, no_log
 from remedy.lab.faults import hosts_file
@@ -74,9 +74,9 @@ def test_what_a_fault_does_not_say_is_asked_for_in_a_sentence() -> None:
 
 
 def test_an_unknown_fault_names_the_nearest() -> None:
-    with pytest.raises(LabError, match="hosts-crlf"):
+    with pytest.raises(UsageError, match="hosts-crlf"):
         faults.get("host-crlf")
-    with pytest.raises(LabError, match="--list"):
+    with pytest.raises(UsageError, match="--list"):
         faults.get("zzz")
 
 
@@ -156,5 +156,5 @@ def test_a_file_declares_faults_of_its_own(tmp_path: Path, monkeypatch: pytest.M
 def test_a_file_of_faults_that_cannot_be_loaded(tmp_path: Path, text: str) -> None:
     path = tmp_path / "test_mine.py"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(LabError, match=r"test_mine\.py cannot be loaded"):
+    with pytest.raises(UsageError, match=r"test_mine\.py cannot be loaded"):
         faults.load_file(path)

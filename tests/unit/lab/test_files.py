@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remedy.errors import LabError
+from remedy.errors import LabError, UsageError
 from remedy.lab import machine, net, record
 from remedy.lab.cluster import INVENTORY
 from remedy.lab.disk import Disk
@@ -55,13 +55,13 @@ def test_names_of_kernel_objects_fit_and_differ_between_labs(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["A", "-a", "a/b", "..", "a b", "a" * 32])
 def test_a_name_that_could_lead_elsewhere_is_refused(name: str) -> None:
-    with pytest.raises(LabError):
+    with pytest.raises(UsageError):
         LabPaths.of(name)
 
 
 @pytest.mark.parametrize("base", ["/tmp/a:b", "/tmp/a,b", "/tmp/a b"])
 def test_a_folder_that_mount_options_cannot_carry_is_refused(base: str) -> None:
-    with pytest.raises(LabError):
+    with pytest.raises(UsageError):
         LabPaths.of("a", Path(base))
 
 
@@ -82,7 +82,7 @@ def test_another_file_in_its_place_is_an_error_with_a_next_step(paths: LabPaths,
 
 
 def test_an_unknown_host_is_told_with_the_known_ones(paths: LabPaths) -> None:
-    with pytest.raises(LabError, match="gpu01, gpu02"):
+    with pytest.raises(UsageError, match="gpu01, gpu02"):
         _lab(paths).host("gpu03")
 
 

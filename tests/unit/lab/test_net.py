@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from remedy.errors import LabError
+from remedy.errors import LabError, UsageError
 from remedy.lab import net
 from remedy.lab.options import UpOptions
 
@@ -109,10 +109,10 @@ def test_names_sort_and_odd_wishes_are_refused() -> None:
     names = UpOptions(count=120, prefix="node-").names()
     assert names == sorted(names)
     for options in (UpOptions(count=0), UpOptions(count=net.MAX_HOSTS + 1), UpOptions(prefix="Ü")):
-        with pytest.raises(LabError):
+        with pytest.raises(UsageError):
             options.check()
-    with pytest.raises(LabError):
+    with pytest.raises(UsageError):
         UpOptions(prefix="-x").check()
-    with pytest.raises(LabError, match="not a release's code name"):
+    with pytest.raises(UsageError, match="not a release's code name"):
         UpOptions(release="../trixie").check()
     UpOptions(release="trixie").check()

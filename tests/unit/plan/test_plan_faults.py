@@ -276,12 +276,12 @@ def splices(*changed: dict[str, Any]) -> Any:
         (splices({}, {"offset": 8, "line": 3}), [ORDER]),
         (splices({"line": 4}, {"offset": 9, "line": 3}), [ORDER]),
         (splices({}, {"offset": 9, "line": 2}), []),
-        (splices({"length": 3}), ["3 bytes go at 5, and the plan shows 4"]),
-        (splices({"before": None}), ["4 bytes go at 5, and the plan shows 0"]),
+        (splices({"length": 3}), ["removes 3 bytes at 5, and the plan shows 4"]),
+        (splices({"before": None}), ["removes 4 bytes at 5, and the plan shows 0"]),
         (splices({"before": sha256(NEW)}), ["a part of the file is the same before and after"]),
         (splices({"before": "0" * 64}), ["its bytes are not in the plan"]),
         (splices({"after": "0" * 64}, {"offset": 9, "length": 3}), [
-            "its bytes are not in the plan", "3 bytes go at 9, and the plan shows 4",
+            "its bytes are not in the plan", "removes 3 bytes at 9, and the plan shows 4",
         ]),
     ],
 )  # fmt: skip
@@ -299,7 +299,7 @@ def test_parts_that_go_back_have_their_places_in_the_file_as_it_is_then() -> Non
     longer = change(splices({"before": sha256(OLD + b"x"), "length": 5}), id="01-x")
     (back,) = inverse([longer])
     assert list(faults(plan(back, blobs=blobs), of_journal=True)) == [
-        "gpu01: undo-01-x: 5 bytes go at 5, and the plan shows 4"
+        "gpu01: undo-01-x: removes 5 bytes at 5, and the plan shows 4"
     ]
     assert list(faults(plan(placed(back, blobs), blobs=blobs), of_journal=True)) == []
 
@@ -351,7 +351,8 @@ TYPE = ": changes.0.title: Input should be a valid string"
         (lambda d: json.dumps(d).replace('"author"', '"digest": 1, "digest": 2, "author"'),
          " is not a whole plan file", ""),
         (lambda d: json.dumps(d).replace('"ann"', "NaN"), " is not a whole plan file", ""),
-        (lambda _: "[" * 100_000, " is not a whole plan file", ""),
+        (lambda _: "[" * 100_000, " is not a whole plan file",
+         "Make a new one: remedy plan INVENTORY -o plan.json"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_refused_is_named_with_what_to_do(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ClusterShell.NodeSet import NodeSet
+from rich.console import Group
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.survival import Boot, Survival
@@ -13,8 +14,11 @@ from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.failures import error_lines
 from remedy.report.keys import render_keys
 from remedy.report.outcome import render_outcome
+from remedy.report.results import QUOTES, HostResult, result_lines
 from remedy.runs.host import unread
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
+from remedy.runs.suspects import Suspect
+from remedy.runs.wave import SHOWN, suspect_words
 from remedy.text import folded
 from remedy.trust import HostKeys, KeyState
 from tests.unit.build import record
@@ -124,6 +128,22 @@ def test_changes_that_fail_alike_are_told_once() -> None:
     assert any("gpu[001-064]: name it 'gpu[001-064]'" in line for line in text)
     assert any("gpu[001-064]: still there: it is not gpu[001-064]" in line for line in text)
     assert any("and 82 more lines" in line for line in text)
+
+
+@pytest.mark.parametrize(("hidden", "counted"), [(0, False), (2, False), (3, True)])
+def test_a_line_that_counts_others_stands_for_three_or_more(hidden: int, counted: bool) -> None:
+    detail = "\n".join(["it failed", *(f"line {n}" for n in range(QUOTES + hidden))])
+    result = HostResult("gpu01", "01-x", ChangeStatus.FAILED.value, detail)
+    text = lines(Group(*result_lines([result])))
+    assert len(text) == 1 + QUOTES + (1 if counted else hidden)
+    last = f"and {hidden} more lines (--json)" if counted else f"| line {QUOTES + hidden - 1}"
+    assert text[-1].strip() == last
+    suspect = Suspect(
+        "gpu01", record(Change, title="t", action=record(CommandAction)), "changed alike"
+    )
+    suspected = list(suspect_words([suspect] * (SHOWN + hidden), "remedy show r1"))
+    assert len(suspected) == SHOWN + (1 if counted else hidden)
+    assert suspected[-1].endswith(f"and {hidden} more: remedy show r1") is counted
 
 
 def test_what_a_boot_lost_is_folded() -> None:

@@ -12,6 +12,7 @@ from remedy.plan import (
     UNKNOWN_PROGRAM,
     Change,
     CommandAction,
+    FileAction,
     Finding,
     FindingKind,
     Plan,
@@ -20,8 +21,9 @@ from remedy.plan import (
     guarded,
     remedies,
 )
+from remedy.plan.change import sha256
 from remedy.report.document import run_document
-from remedy.report.plan import HIDDEN, _unified, render_plan
+from remedy.report.plan import DIFF_LINES, EVIDENCE_LINES, HIDDEN, _unified, render_plan
 from remedy.report.whole import render_commands, render_whole
 from remedy.runs.outcome import RunOutcome
 from tests.unit.build import record
@@ -174,6 +176,34 @@ def test_findings_stand_under_the_change_that_cures_them() -> None:
     assert "gpu1: not mine" in tail
     assert "gpu1: goes too" in tail
     assert "also wrong" not in tail
+
+
+@pytest.mark.parametrize(("hidden", "counted"), [(0, False), (2, False), (3, True)])
+def test_a_line_that_counts_others_stands_for_three_or_more(hidden: int, counted: bool) -> None:
+    # The lines of a difference: its place, one that stays, and each that comes.
+    before, number = b"stays\n", DIFF_LINES - 2 + hidden
+    after = before + b"".join(b"line %d\n" % n for n in range(number))
+    action = FileAction(
+        path="/etc/x", real_path="/etc/x", before=sha256(before), after=sha256(after)
+    )
+    evidence = tuple(
+        f"what was seen, at length, number {n}" for n in range(EVIDENCE_LINES + hidden)
+    )
+    finding = record(
+        Finding,
+        host="gpu1",
+        remedy="firewall",
+        kind=FindingKind.DRIFT,
+        title="r",
+        evidence=evidence,
+    )
+    blobs = {sha256(before): before, sha256(after): after}
+    changes = (change("gpu1", action=action),)
+    text = shown(record(Plan, changes=changes, findings=(finding,), blobs=blobs))
+    assert (f"and {hidden} more lines" in text) is counted
+    assert (f"+line {number - 1}\n" in text) is not counted
+    assert (f"               and {hidden} more\n" in text) is counted
+    assert (evidence[-1] in text) is not counted
 
 
 def test_the_same_state_gives_the_same_content_digest() -> None:

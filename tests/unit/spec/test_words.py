@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from pydantic import ValidationError
 
 from remedy.errors import SpecError
 from remedy.plan import section_models
@@ -40,8 +42,11 @@ FOREIGN = (
         ("verify: {engine: torhc}", 'verify.engine is "torhc", needs one of torch, nccl-tests'),
         ("verify: {deadline: .inf}", "verify.deadline is Infinity, needs a number from 10 to 3600"),
         ("verify: {deadline: .nan}", "verify.deadline is NaN, needs a number from 10 to 3600"),
-        ("verify: {sizes: [1, x]}", 'verify.sizes.1 is "x", needs a whole number'),
-        ("verify: {sizes: 5}", "verify.sizes is 5, needs a list, each a whole number, or null"),
+        ("verify: {sizes: [8, x]}", 'verify.sizes.1 is "x", needs a whole number'),
+        ("verify: {sizes: 5}", "verify.sizes is 5, needs a list, not empty, each a whole number"),
+        ("verify: {sizes: []}", "verify.sizes: give sizes of 4 bytes or more, or leave it out"),
+        ("verify: {sizes: [8, 2]}", "verify.sizes.1 is 2, needs a whole number, at least 4"),
+        ("verify: {ranks_per_host: 0}", 'is 0, needs "auto", or a whole number, at least 1'),
         (
             "verify: {ranks_per_host: two}",
             'verify.ranks_per_host is "two", needs "auto", or a whole',
@@ -121,3 +126,41 @@ def test_the_schema_has_every_section_and_setting_with_its_meaning() -> None:
         assert set(section["properties"]) == set(section_models()[name].model_fields)
         assert all(setting["description"] for setting in section["properties"].values())
     assert "$ref" not in str(schema), "each section is whole in itself"
+
+
+# What a section refuses, a schema refuses as well: an editor marks it before a command does.
+@pytest.mark.parametrize(
+    ("section", "good", "bad"),
+    [
+        ("verify.ranks_per_host", ["auto", 1, 8], [0, -3, "two", 1.5]),
+        ("verify.sizes", [None, [4], [8, 1024]], [[], [0], [2], ["x"], 5]),
+        ("verify.min_busbw", [None, 40, 0.5, "60%", "12.5"], [0, -1, "fast", True, [1]]),
+        ("verify.divide", [None, 2, "rack*", "8"], [1, 0, "", " ", "-1", [2]]),
+        ("verify.port", [None, 29500], [0, 65536, "x"]),
+        ("apply.waves", ["100%", "1,10%,100%", "2, 4"], ["0", "3x", "", "10%%", 5]),
+        ("port_range.range", [None, "32768-60999", [32768, 60999]], ["x", "1-2", 5, [1]]),
+        ("port_range.reserve", [[], [29500, "9000-9100"]], [["x"], [0], ["1-2-3"], 5]),
+        ("firewall.ports", [[9000], ["9000", "9000-9100"]], [["x"], [70000], [""]]),
+        ("firewall.also_from", [["10.0.0.9", "10.0.0.0/8"]], [["x"], ["fd00::1"], [5]]),
+        ("limits.memlock", [None, 4096, -1, "64g", "unlimited"], [0, "64x", "", [1]]),
+        ("paddle.ports", [None, "8000-8999"], ["", "x", "8000", "1-2-3"]),
+        ("fleet_versions.nccl_minimum", ["2.8", "2.18.3"], ["", "x", "2-8", 5]),
+        ("environment.interface", [None, "auto", "eno2"], ["", "x", "a b", "60%"]),
+        ("orphans.ports", [None, [29500]], [[0], [70000], ["x"], 5]),
+        ("ascend.node_timeout", ["auto", 0, 600], [-1, "soon"]),
+        ("cluster.subnet", [None, "10.0.0.0/8", "10.1.2.3"], ["ten", "", "fd00::/8", 10]),
+    ],
+)
+def test_the_schema_takes_what_the_settings_take(
+    section: str, good: list[object], bad: list[object]
+) -> None:
+    name, key = section.split(".")
+    schema = Draft202012Validator(spec_schema())
+    for value, is_good in [*((v, True) for v in good), *((v, False) for v in bad)]:
+        assert schema.is_valid({name: {key: value}}) is is_good, value
+        try:
+            section_models()[name].model_validate({key: value})
+            is_taken = True
+        except ValidationError:
+            is_taken = False
+        assert is_taken is is_good, value

@@ -178,9 +178,9 @@ Damage = Callable[[str], str]
         (lambda text: text.replace("validation: 1", "validation: 0"), "did not check"),
         (lambda text: text.replace("values : 0 OK", "values : 3 FAILED"), "3 values out of bounds"),
         (lambda text: text.partition("# Out of")[0], "did not come to its end"),
-        (lambda _: table(wrong={4: "    12"}), "128 bytes in-place: 12 elements are wrong"),
+        (lambda _: table(wrong={4: "    12"}), "128 bytes in-place: 12 wrong elements"),
         (lambda _: table(wrong={4: "   N/A"}), "128 bytes in-place: the result was not checked"),
-        (lambda _: table(sizes=(8, 16)), "2 sizes were measured"),
+        (lambda _: table(sizes=(8, 16)), "2 sizes measured"),
         (lambda _: table(sizes=()), "nothing was measured"),
         # Each process a world of its own: a build without MPI.
         (lambda text: text.replace("Rank  1", "Rank  0"), "lists 4 ranks"),

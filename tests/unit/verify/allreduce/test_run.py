@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from remedy.errors import SpecError
 from remedy.spec import VerifySpec
 from remedy.spec.verify import PORTS
 from remedy.verify.allreduce.plan import RankPlan, default_deadline, plan_ranks
@@ -84,13 +83,9 @@ def test_the_deadline_grows_with_the_fleet_and_the_script_outlasts_it() -> None:
     assert script_deadline(plan) > 20.0
 
 
-@pytest.mark.parametrize("bad", [{"ranks_per_host": 0}, {"sizes": ()}, {"sizes": (2,)}])
-def test_impossible_numbers_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(SpecError):
-        plan_ranks(hosts(0, 0), VerifySpec(**bad))
-
-
-@pytest.mark.parametrize("bad", [{"port": 70000}, {"deadline": 1.0}, {"nonsense": 1}])
+@pytest.mark.parametrize(
+    "bad", [{"port": 70000}, {"deadline": 1.0}, {"nonsense": 1}, {"sizes": (2,)}]
+)
 def test_the_spec_is_closed(bad: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         VerifySpec(**bad)
