@@ -146,7 +146,7 @@ def in_groups(sentences: Iterable[Sentence]) -> list[list[Sentence]]:
     return list(groups.values())
 
 
-def names_in(hosts: Iterable[str]) -> frozenset[str]:
+def host_names(hosts: Iterable[str]) -> frozenset[str]:
     """Return what hosts are called in sentences: their names, and those without a domain."""
     every = frozenset(hosts)
     return every | {host.partition(".")[0] for host in every}
@@ -159,7 +159,7 @@ def by_sentence(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         texts: a host and a text about it; a host may have several.
     """
     every = list(texts)
-    names = names_in(host for host, _ in every)
+    names = host_names(host for host, _ in every)
     groups = in_groups(Sentence.of(host, text, names) for host, text in every)
     return [(folded((s.host for s in group), NAMES), as_one(group)) for group in groups]
 
@@ -174,7 +174,7 @@ def notes_folded(notes: Iterable[str]) -> list[str]:
     """Return notes, those that begin with their host and differ only in names and amounts as one."""
     texts = dict.fromkeys(notes)
     heads = {note: note.partition(": ")[0] for note in texts}
-    names = names_in(head for head in heads.values() if _TOKEN.fullmatch(head))
+    names = host_names(head for head in heads.values() if _TOKEN.fullmatch(head))
     sentences = (
         Sentence.of(head, note, names) if head in names else Sentence("", note, (note,), ())
         for note, head in heads.items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from remedy.errors import RemedyError, UnreachableError
-from remedy.sentences import WIDTH, Sentence, as_one, differ, names_in
+from remedy.sentences import WIDTH, Sentence, as_one, differ, host_names
 from remedy.text import clipped, counted, folded, limited
 
 REASONS = 6
@@ -62,7 +62,7 @@ def error_lines(errors: Mapping[str, RemedyError]) -> Iterator[Text]:
     Args:
         errors: by host; what is not merely out of reach comes first, then what most hosts have.
     """
-    names = names_in(errors)
+    names = host_names(errors)
     groups: dict[tuple[object, ...], list[HostError]] = {}
     for host, error in errors.items():
         item = _read(host, error, names)

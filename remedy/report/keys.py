@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.report.failures import error_lines
-from remedy.sentences import Sentence, as_one, in_groups, names_in
+from remedy.sentences import Sentence, as_one, host_names, in_groups
 from remedy.text import folded
 from remedy.trust import HostKeys, KeyState
 from remedy.values import Document, Headed
@@ -96,7 +96,7 @@ def render_keys(hosts: Iterable[HostKeys]) -> RenderableType:
     Somebody compares these host by host, so each has its own lines; what is said of several stands once.
     """
     every = list(hosts)
-    names = names_in(host.host for host in every)
+    names = host_names(host.host for host in every)
     groups: dict[KeyState, list[HostKeys]] = {}
     for host in sorted(every, key=lambda host: host.state in COMPARED):
         groups.setdefault(host.state, []).append(host)

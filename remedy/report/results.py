@@ -14,7 +14,7 @@ from remedy.errors import RemedyError
 from remedy.plan import FindingKind, Plan
 from remedy.report.failures import error_lines
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.sentences import NAMES, WIDTH, Sentence, as_one, by_sentence, in_a_line, names_in
+from remedy.sentences import NAMES, WIDTH, Sentence, as_one, by_sentence, host_names, in_a_line
 from remedy.text import clipped, counted, first_few, folded
 
 STYLES = {"done": "green", "already": "green", "ready": "green", "skipped": "yellow"}
@@ -59,7 +59,7 @@ def result_lines(
     """
     titles = {(c.host, c.id): c.title for c in plan.changes} if plan else {}
     every = list(results)
-    names = names_in(result.host for result in every)
+    names = host_names(result.host for result in every)
     groups: dict[tuple[object, ...], list[_Ended]] = {}
     for result in every:
         ended = _Ended(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from remedy.sentences import NAMES, Sentence, as_one, in_groups, names_in
+from remedy.sentences import NAMES, Sentence, as_one, host_names, in_groups
 from remedy.text import clipped, counted, fold, folded, listed
 from remedy.verify.verdict import ENDINGS, Culprit, LinkOutcome
 
@@ -151,7 +151,7 @@ def accusations(culprits: Iterable[Culprit], names: Iterable[str] = ()) -> list[
         names: of the hosts that took part.
     """
     every = tuple(culprits)
-    known = names_in((*names, *(host for culprit in every for host in culprit.hosts)))
+    known = host_names((*names, *(host for culprit in every for host in culprit.hosts)))
     by_outcome = _accused(every, known, _key)
     return by_outcome if len(by_outcome) <= MOST else _accused(every, known, _coarse_key)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.sentences import Sentence, as_one, in_groups, names_in
+from remedy.sentences import Sentence, as_one, host_names, in_groups
 from remedy.spec import EngineName, LauncherName
 from remedy.text import clipped, counted, folded
 from remedy.values import Record
@@ -338,7 +338,7 @@ REASON_WIDTH = 160
 
 def _left_out(hosts: Mapping[str, str]) -> str:
     """Return hosts with the reason why they were left out, those with one reason together."""
-    names = names_in(hosts)
+    names = host_names(hosts)
     sentences = (Sentence.of(name, _without_host(name, why), names) for name, why in hosts.items())
     groups = sorted(in_groups(sentences), key=len, reverse=True)
     parts = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from remedy.report.culprits import Fact, accused_of, facts_of
-from remedy.sentences import Sentence, as_one, in_groups, names_in
+from remedy.sentences import Sentence, as_one, host_names, in_groups
 from remedy.text import counted, fold, folded
 from remedy.verify.verdict import Bandwidth, Verdict
 
@@ -393,7 +393,7 @@ class HostRow:
 
 def hosts_of(verdict: Verdict) -> tuple[HostRow, ...]:
     """Return how the hosts ended, those that ended alike together."""
-    names = names_in(entry.host for entry in verdict.outcomes)
+    names = host_names(entry.host for entry in verdict.outcomes)
     ended: dict[str, list[Sentence]] = {}
     for entry in verdict.outcomes:
         reason = entry.reason.removeprefix(f"{entry.host}: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def chain(table: str, name: str, family: str = "inet") -> NftChain:
     return NftChain(family, table, name, "input", 0, "accept", (drop,))
 
 
-def file(path: str, content: str | None, **more: bool) -> File:
+def file(path: str, content: str | None, **more: Any) -> File:
     text = "" if content is None else content
     return File(
         path=path, real_path=path, exists=content is not None, content=text.encode(), **more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from ClusterShell.NodeSet import NodeSet
 from rich.console import Group
 

@@ -186,7 +186,7 @@ def test_late_and_dead_are_told_apart() -> None:
 def test_what_is_certain_is_not_tried_again(ending: str) -> None:
     fleet = PaperFleet(lambda _, s, t, __: ending if (s, t) == (1, 2) else "")
     reach = tried(fleet, make_plan(4))
-    assert [end.outcomes for end in reach.dead_ends] == [(ending,)]
+    assert [[e.outcome for e in end.endings] for end in reach.dead_ends] == [[ending]]
     assert len(fleet.runs) == 1
 
 
@@ -209,7 +209,9 @@ def test_a_host_without_a_connection_is_not_tried_again() -> None:
 def test_a_second_try_that_shows_nothing_leaves_what_was_seen_first() -> None:
     fleet = PaperFleet(lambda _, s, t, __: "mute" if (s, t) == (1, 2) else "", garbled=True)
     reach = tried(fleet, make_plan(4))
-    assert [(end.name, end.outcomes) for end in reach.dead_ends] == [("gpu1 -> gpu2", ("mute",))]
+    assert [(end.name, *(e.outcome for e in end.endings)) for end in reach.dead_ends] == [
+        ("gpu1 -> gpu2", "mute")
+    ]
     assert reach.dead[0].detail == "5.0 s"
 
 
