@@ -194,7 +194,7 @@ def test_what_can_be_one_is_counted() -> None:
     assert plurals == {
         # None of these is said of one.
         "remedy/cli/lab.py: {len(names)} hosts",
-        "remedy/report/pages/proof.py: {len(every)} hosts",
+        "remedy/report/pages/map.py: {len(every)} hosts",
         "remedy/report/plan.py: {len(group.specimens)} times",
         "remedy/report/whole.py: {len(alike)} times",
         "remedy/verify/allreduce/checks.py: {len(machines)} boot-ids",

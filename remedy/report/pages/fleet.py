@@ -13,7 +13,7 @@ from remedy.plan import Plan
 from remedy.report import folding
 from remedy.report.audit import own_end
 from remedy.report.folding import Fold, Specimen, Words
-from remedy.report.pages.proof import SquareKind
+from remedy.report.pages.map import SquareKind
 from remedy.report.pages.sheet import Sheet
 from remedy.templating import render_page
 from remedy.text import counted, fold, folded

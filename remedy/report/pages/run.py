@@ -7,19 +7,11 @@ from pathlib import Path
 
 from rich.console import Group
 
-from remedy.report.culprits import headline, steps
+from remedy.report.culprits import headline
 from remedy.report.diagnosis import render_explanation
 from remedy.report.look import render_views
 from remedy.report.outcome import last_lines, render_hosts
-from remedy.report.pages.proof import (
-    culprits_of,
-    ground,
-    hosts_of,
-    map_of,
-    pace_of,
-    plot_of,
-    tests_of,
-)
+from remedy.report.pages.proof import ground, proof_of
 from remedy.report.pages.sheet import Sheet, lines_of
 from remedy.report.plan import render_steps
 from remedy.report.whole import render_body
@@ -79,14 +71,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         plan=lines_of(render_steps(plan)) if plan is not None else (),
         whole=lines_of(render_body(plan)) if plan is not None else (),
         result=lines_of(Group(render_hosts(outcome), *last_lines(outcome))),
-        verdict=verdict,
-        culprits=culprits_of(verdict) if verdict is not None else (),
-        steps=tuple(steps(verdict.culprits)) if verdict is not None else (),
-        plot=plot_of(verdict) if verdict is not None else None,
-        pace=pace_of(verdict) if verdict is not None else None,
-        map=map_of(verdict) if verdict is not None else None,
-        tests=tests_of(verdict) if verdict is not None else (),
-        hosts=hosts_of(verdict) if verdict is not None else (),
+        proof=proof_of(verdict) if verdict is not None else None,
         views=lines_of(render_views(outcome.views)) if outcome.views else (),
     )
 

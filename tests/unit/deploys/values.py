@@ -92,9 +92,9 @@ def _plain(hint: Any, metadata: list[Any]) -> Iterator[Any]:
     elif hint in (int, float):
         bounds = list(_bounds(metadata))
         yield from bounds
-        yield from (hint(n) for n in (1, 10, 100, 4096, 29500, 131072))
         if len(bounds) == 2:
             yield hint(sum(bounds) / 2)
+        yield from (hint(n) for n in (1, 10, 100, 4096, 29500, 131072))
     elif hint is str:
         yield from ("eth0", "example", "10.214.4.0/24")
 

@@ -14,7 +14,7 @@ from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.audit import render_run, run_line
 from remedy.report.ladder import render_verdict
 from remedy.report.outcome import render_outcome
-from remedy.report.pages.proof import KINDS
+from remedy.report.pages.map import KINDS
 from remedy.report.plan import render_plan
 from remedy.report.records import story_body
 from remedy.runs.host import probed, unread

@@ -12,10 +12,12 @@ from remedy.audit.story import Story
 from remedy.errors import UnreachableError
 from remedy.plan import Change, CommandAction, Finding, FindingKind, Plan
 from remedy.report.culprits import accused_of
+from remedy.report.pages.bandwidth import APART, pace_of, plot_of
 from remedy.report.pages.fleet import KINDS as KINDS_OF_RUNS
 from remedy.report.pages.fleet import fleet_page, months, returning, row_of
+from remedy.report.pages.map import KINDS, map_of
 from remedy.report.pages.plan import plan_file_page, plan_page
-from remedy.report.pages.proof import APART, KINDS, hosts_of, map_of, pace_of, plot_of
+from remedy.report.pages.proof import hosts_of
 from remedy.report.pages.run import run_page
 from remedy.report.pages.sheet import lines_of
 from remedy.report.pages.story import story_page
