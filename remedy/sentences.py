@@ -91,33 +91,44 @@ class Sentence:
 
 
 def as_one(sentences: Sequence[Sentence]) -> str:
-    """Return sentences of one shape as one, and whose example it is where they differ in more than amounts."""
+    """Return sentences of one shape as one, and whose example it is where they differ in more than amounts.
+
+    An example is of one host, and so are all names in it.
+    """
     first = sentences[0]
     if all(sentence.text == first.text for sentence in sentences):
         return first.text
-    parts, is_example = [first.words[0]], False
-    columns = zip(*(sentence.values for sentence in sentences), strict=True)
-    for place, column in enumerate(columns):
-        before, after = first.words[place : place + 2]
-        counts = bool(_UNIT.match(after)) and not _NUMBERED.search(before)
-        shown = _together(sentences, column, counts=counts)
-        is_example |= not shown
-        parts += [shown or column[0], after]
+    columns = list(zip(*(sentence.values for sentence in sentences), strict=True))
+    amounts = [_amount(first.words[n : n + 2], column) for n, column in enumerate(columns)]
+    names = [_names(sentences, column) for column in columns]
+    is_example = any(not (amount or name) for amount, name in zip(amounts, names, strict=True))
+    shown = first.values if is_example else names
+    parts = [first.words[0]]
+    for amount, value, after in zip(amounts, shown, first.words[1:], strict=True):
+        parts += [amount or value, after]
     return "".join(parts) + (f"  (as for {first.host})" if is_example and first.host else "")
 
 
-def _together(sentences: Sequence[Sentence], column: Sequence[str], *, counts: bool) -> str:
-    """Return what stands for all values at a place, of which ``counts`` says whether they are amounts.
+def _amount(around: Sequence[str], column: Sequence[str]) -> str:
+    """Return what stands for all values at a place; "" where they are no amounts.
 
-    "" where only an example can.
+    Args:
+        around: the words before the place and after it.
+        column: the value of each sentence.
     """
     if len(set(column)) == 1:
         return column[0]
+    before, after = around
     if all(map(_NUMBER.fullmatch, column)):
-        least, most = min(column, key=float), max(column, key=float)
-        return f"{least}-{most}" if counts else ""
+        counts = _UNIT.match(after) and not _NUMBERED.search(before)
+        return f"{min(column, key=float)}-{max(column, key=float)}" if counts else ""
     if all(map(_TIME.fullmatch, column)):
         return f"{min(column)} to {max(column)}"
+    return ""
+
+
+def _names(sentences: Sequence[Sentence], column: Sequence[str]) -> str:
+    """Return the names of the sentences' own hosts, folded; "" where something else stands at the place."""
     if not _are_own(sentences, column):
         return ""
     names = fold(column)
@@ -172,11 +183,13 @@ def in_a_line(names: str, text: str) -> str:
 
 def notes_folded(notes: Iterable[str]) -> list[str]:
     """Return notes, those that begin with their host and differ only in names and amounts as one."""
-    texts = dict.fromkeys(notes)
-    heads = {note: note.partition(": ")[0] for note in texts}
-    names = host_names(head for head in heads.values() if _TOKEN.fullmatch(head))
+    parts = {note: note.partition(": ") for note in notes}
+    names = host_names(head for head, _, rest in parts.values() if rest and _TOKEN.fullmatch(head))
     sentences = (
-        Sentence.of(head, note, names) if head in names else Sentence("", note, (note,), ())
-        for note, head in heads.items()
+        Sentence.of(head, rest, names) if head in names else Sentence("", note, (note,), ())
+        for note, (head, _, rest) in parts.items()
     )
-    return [as_one(group) for group in in_groups(sentences)]
+    return [
+        f"{fold(s.host for s in group)}: {as_one(group)}" if group[0].host else group[0].text
+        for group in in_groups(sentences)
+    ]

@@ -20,7 +20,7 @@ from remedy.report.summary import by_remedy, changes_on_hosts, line, places, ris
 from remedy.report.whole import exact_action, render_head
 from remedy.report.whole import render_body as render_exactly
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import fold
+from remedy.text import counted, fold
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal
@@ -44,11 +44,21 @@ def render_rollback(proposal: Proposal, *, commands: bool) -> RenderableType:
     else:
         parts += (Text(words, style="red") for words in proposal.final_words)
     parts += _left_alone(proposal)
-    end = tally(plan, file=proposal.agreement.plan)
-    parts.append(end if plan.changes else Text("Nothing to take back.", style="green"))
+    parts.append(_end(proposal))
     if plan.changes and not commands and proposal.is_vouched:
         parts.append(Text(f"  {IN_FULL}", style="dim"))
     return Group(*parts)
+
+
+def _end(proposal: Proposal) -> Text:
+    """Return the last line: how much is taken back, and of how many hosts nothing is known."""
+    unread = len(proposal.unread)
+    if proposal.plan.changes:
+        return tally(proposal.plan, unread, proposal.agreement.plan)
+    if unread:
+        words = f"{counted(unread, 'host')} could not be read; nothing is taken back"
+        return Text(words, style="yellow")
+    return Text("Nothing to take back.", style="green")
 
 
 def _weight(proposal: Proposal) -> Iterator[Text]:

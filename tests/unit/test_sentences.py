@@ -25,6 +25,12 @@ def one(*texts: tuple[str, str]) -> str:
         ("gpu1.cluster is not known", "gpu2.cluster is not known", "gpu[1-2].cluster is not known"),
         ("held by process 12", "held by process 345", "held by process 12  (as for gpu1)"),
         ("from gpu2: no", "from gpu1: no", "from gpu2: no  (as for gpu1)"),
+        ("gpu1 is at 10.0.0.1", "gpu2 is at 10.0.0.2", "gpu1 is at 10.0.0.1  (as for gpu1)"),
+        (
+            "gpu1 lost 2 links to gpu2",
+            "gpu2 lost 9 links to gpu1",
+            "gpu1 lost 2-9 links to gpu2  (as for gpu1)",
+        ),
         ("at 10.0.0.1:22", "at 10.0.0.2:23", "at 10.0.0.1:22  (as for gpu1)"),
         ("refused on ports 1, 2, 3, ... there", "refused on port 9 there", "refused there"),
         ("on port 1: refused", "on ports 2, 3: refused", "refused"),

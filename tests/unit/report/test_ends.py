@@ -174,7 +174,7 @@ def test_what_cannot_be_taken_back_is_folded(number: int) -> None:
     proposal = Proposal("rollback", Agreement(plan), plan, notes=notes, irreversible=changes)
     every = f"gpu[001-{number:03}]"
     assert proposal.final_words == (
-        f"{every}: CANNOT be taken back: end process 4000 of {every}  (as for gpu001)",
+        f"{every}: CANNOT be taken back: end process 4000 of gpu001  (as for gpu001)",
     )
     text = lines(render_proposal(proposal), 3000)
     assert len(text) <= 6, "\n".join(text)
