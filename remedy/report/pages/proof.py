@@ -110,7 +110,7 @@ def hosts_of(verdict: Verdict) -> tuple[HostRow, ...]:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ProofSection:
     """What a page shows of a verdict.
 
     Args:
@@ -134,9 +134,9 @@ class Proof:
     hosts: tuple[HostRow, ...]
 
 
-def proof_of(verdict: Verdict) -> Proof:
+def proof_of(verdict: Verdict) -> ProofSection:
     """Return what a page shows of a verdict."""
-    return Proof(
+    return ProofSection(
         verdict,
         culprits_of(verdict),
         tuple(steps(verdict.culprits)),
