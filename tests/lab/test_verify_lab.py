@@ -209,7 +209,7 @@ def test_hosts_that_each_ran_alone_prove_nothing(controller: Controller) -> None
     assert not verdict.bandwidth, "each measured only itself"
     assert accused(verdict) == set(names)
     assert len(verdict.evidence) == len(names)
-    assert all("its world has 1 ranks, expected 2" in line for line in verdict.evidence)
+    assert all("its world has 1 rank, expected 2" in line for line in verdict.evidence)
     assert not controller.leftovers(plan)
 
 
