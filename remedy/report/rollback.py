@@ -20,7 +20,7 @@ from remedy.report.summary import by_remedy, changes_on_hosts, line, places, ris
 from remedy.report.whole import exact_action, render_head
 from remedy.report.whole import render_body as render_exactly
 from remedy.runs.outcome import HostOutcome, HostStatus
-from remedy.text import counted, fold
+from remedy.text import counted, fold, folded
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
     from remedy.runs.gate import Proposal
@@ -68,7 +68,7 @@ def _weight(proposal: Proposal) -> Iterator[Text]:
     yield risk
     lost = ((change.host, change.title) for change in proposal.irreversible)
     yield line("not taken back", places(lost, plan), "red")
-    left = fold(name for name, host in proposal.obstacles.items() if host.status in _STOPPED)
+    left = folded(name for name, host in proposal.obstacles.items() if host.status in _STOPPED)
     if left:
         yield line("left alone", f"{left}: see below", "yellow")
     yield from others
@@ -101,7 +101,7 @@ def _left_alone(proposal: Proposal) -> Iterator[Text]:
     stale = _stale(proposal.obstacles, scope)
     if not stale:
         return
-    hosts = fold(name for names in stale.values() for name in names)
+    hosts = folded(name for names in stale.values() for name in names)
     yield Text(
         f"    {hosts}: left alone. Put back what was changed since, or take the rest back without it: the "
         f"same command with --skip {','.join(stale)}",
