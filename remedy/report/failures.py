@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from remedy.errors import RemedyError, UnreachableError
+from remedy.errors import HostKeyError, RemedyError, UnreachableError
 from remedy.sentences import WIDTH, Sentence, as_one, differ, host_names
 from remedy.text import clipped, counted, folded, limited
 
@@ -67,12 +67,16 @@ def error_lines(errors: Mapping[str, RemedyError]) -> Iterator[Text]:
     for host, error in errors.items():
         item = _read(host, error, names)
         groups.setdefault(item.shape, []).append(item)
-    order = sorted(groups.values(), key=lambda same: (_is_unreachable(same[0]), -len(same)))
-    for same in order[:REASONS]:
+    # Where there is no room for all, keys come first, and then what most hosts have.
+    by_weight = sorted(
+        groups.values(), key=lambda same: (not isinstance(same[0].error, HostKeyError), -len(same))
+    )
+    order = sorted(by_weight[:REASONS], key=lambda same: (_is_unreachable(same[0]), -len(same)))
+    for same in order:
         yield from _lines(same)
-    if order[REASONS:]:
-        rest = [item.host for same in order[REASONS:] for item in same]
-        reasons = counted(len(order) - REASONS, "more reason")
+    if more := by_weight[REASONS:]:
+        rest = [item.host for same in more for item in same]
+        reasons = counted(len(more), "more reason")
         yield Text(f"  {folded(rest)}: {reasons} (--json has each)", style="red")
 
 

@@ -20,6 +20,7 @@ from remedy.report.summary import by_remedy, changes_on_hosts, line, places, ris
 from remedy.report.whole import exact_action, render_head
 from remedy.report.whole import render_body as render_exactly
 from remedy.runs.outcome import HostOutcome, HostStatus
+from remedy.sentences import NAMES
 from remedy.text import counted, fold, folded
 
 if TYPE_CHECKING:  # who only reads hosts passes no gate
@@ -101,7 +102,7 @@ def _left_alone(proposal: Proposal) -> Iterator[Text]:
     stale = _stale(proposal.obstacles, scope)
     if not stale:
         return
-    hosts = folded(name for names in stale.values() for name in names)
+    hosts = folded((name for names in stale.values() for name in names), NAMES)
     yield Text(
         f"    {hosts}: left alone. Put back what was changed since, or take the rest back without it: the "
         f"same command with --skip {','.join(stale)}",

@@ -159,6 +159,39 @@ def test_500_hosts_that_cannot_be_reached_are_20_lines(
     )
 
 
+def test_reasons_of_single_hosts_do_not_hide_that_of_many() -> None:
+    text = lines(
+        render_outcome(run(500, ("odd", "silent", "other_key"), "check", mixed_up=False)), 3000
+    )
+    assert any(re.match(r"  gpu\S+ \(gpu\d+: .*no answer within", line) for line in text), text
+    assert any("CHANGED" in line for line in text)
+
+
+@pytest.mark.parametrize("mixed_up", [False, True])
+@pytest.mark.parametrize("number", [8, 64, 500])
+def test_a_rollback_that_leaves_hosts_alone_is_a_page(number: int, *, mixed_up: bool) -> None:
+    names = names_of(number)
+    ended = run(number, ("silent", "stale", "failed", "odd"), "rollback", mixed_up=mixed_up).hosts
+    changes = tuple(
+        record(
+            Change,
+            id="03-dev_shm",
+            host=name,
+            remedy="dev_shm",
+            title=f"put back {name}",
+            action=ACTION,
+        )
+        for name in names
+    )
+    plan = record(Plan, changes=changes)
+    proposal = Proposal(
+        "rollback", Agreement(plan, of="r"), plan, obstacles=ended, irreversible=changes
+    )
+    text = lines(render_proposal(proposal), 3000)
+    assert len(text) <= 40, "\n".join(text)
+    assert max(map(len, text)) <= WIDTH
+
+
 @pytest.mark.parametrize("number", [8, 64, 500])
 def test_what_cannot_be_taken_back_is_folded(number: int) -> None:
     changes = tuple(
