@@ -130,11 +130,11 @@ def _by_spread(event: Event, shown: int, known: int) -> Mapping[str, float]:
 def _ranks(scans: Sequence[LogScan], events: Iterable[Event]) -> set[tuple[str, int | None]]:
     """Return the processes that the logs show: those with a rank, and each log that names none."""
     steps = {(scan.name, step.rank) for scan in scans for step in scan.steps}
-    seen = {*steps, *((event.source, event.rank) for event in events)}
-    named = {source for source, rank in seen if rank is not None}
+    ranks = {*steps, *((event.source, event.rank) for event in events)}
+    named = {source for source, rank in ranks if rank is not None}
     return {
-        *((source, rank) for source, rank in seen if rank is not None or source not in named),
-        *((scan.name, None) for scan in scans if scan.name not in {source for source, _ in seen}),
+        *((source, rank) for source, rank in ranks if rank is not None or source not in named),
+        *((scan.name, None) for scan in scans if scan.name not in {source for source, _ in ranks}),
     }
 
 

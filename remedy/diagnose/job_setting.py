@@ -102,13 +102,13 @@ def setting_of(text: str) -> JobSetting:
     nodes = {int(match["launcher"] or match["nccl"]) for match in _NODES.finditer(text)}
     world = max((int(match[match.lastgroup or 0]) for match in _WORLD.finditer(text)), default=0)
     places, rows = _places(text)  # the beginning and the end of a short log are the same lines
-    seen = max((len(ranks) for ranks in places.values()), default=0)
+    most = max((len(ranks) for ranks in places.values()), default=0)
     hosts = {*places, *rows.values()}
     return JobSetting(
         nodes=frozenset(nodes - {0}),
         hosts=frozenset(hosts),
         is_at_home="--standalone" in text or bool(_OWN_PLACE.search(text)),
-        is_complete=len(hosts) == 1 and (len(rows) > 1 or 1 < world <= seen),
+        is_complete=len(hosts) == 1 and (len(rows) > 1 or 1 < world <= most),
         world=world,
         networks=frozenset(name for name, pattern in _NETWORKS if pattern.search(text)),
         is_contained=any(map(_OF_DOCKER.fullmatch, places))

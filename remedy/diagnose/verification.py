@@ -96,9 +96,9 @@ def _in_turns(links: Iterable[DeadLink]) -> list[DeadLink]:
 
     Of the lines that speak for a cause the first few are compared with the hosts.
     """
-    seen: Counter[tuple[str, str]] = Counter()
+    count: Counter[tuple[str, str]] = Counter()
     turns: list[tuple[int, DeadLink]] = []
     for link in links:
-        seen[link.target, link.outcome] += 1
-        turns.append((seen[link.target, link.outcome], link))
+        count[link.target, link.outcome] += 1
+        turns.append((count[link.target, link.outcome], link))
     return [link for _, link in sorted(turns, key=lambda turn: turn[0])]

@@ -174,7 +174,7 @@ def once(culprits: Iterable[Culprit]) -> tuple[Culprit, ...]:
     kept: dict[int, tuple[str, ...]] = {}
     for place, culprit in sorted(enumerate(every), key=lambda item: len(item[1].hosts) > 1):
         facts = {fact: _identity(fact, culprit) for fact in culprit.facts}
-        kept[place] = tuple(fact for fact, seen in facts.items() if seen not in known)
+        kept[place] = tuple(fact for fact, sentence in facts.items() if sentence not in known)
         known.update(facts.values())
     return tuple(
         culprit.model_copy(update={"facts": kept[place]}) for place, culprit in enumerate(every)
@@ -197,18 +197,18 @@ def _of_host(fact: str, culprit: Culprit) -> tuple[str, str]:
 def facts_of(group: Accusation) -> list[Fact]:
     """Return what was seen of hosts, what is alike together: that of few hosts first, attempts last."""
     names = group.reason.names
-    seen: list[Sentence] = []
+    sentences: list[Sentence] = []
     shared: dict[str, tuple[str, ...]] = {}
     for culprit in sorted(group.culprits, key=lambda culprit: len(culprit.hosts)):
         for fact in culprit.facts:
             host, text = ("", fact) if fact.startswith(TRIED) else _of_host(fact, culprit)
             if host or fact.startswith(TRIED):
-                seen.append(Sentence.of(host, text, names))
+                sentences.append(Sentence.of(host, text, names))
             else:
                 shared[text] = culprit.hosts
     of_hosts: list[Fact] = []
     attempts: list[Fact] = []
-    for alike in in_groups(seen):
+    for alike in in_groups(sentences):
         if alike[0].text.startswith(TRIED):
             # Each attempt is an example of one.
             attempts.append(Fact(alike[0].text, ()))
@@ -223,10 +223,10 @@ def facts_of(group: Accusation) -> list[Fact]:
 def _one_each(sentences: Iterable[Sentence]) -> list[list[Sentence]]:
     """Return sentences in groups with no host twice: what a host has two of is not one."""
     rounds: list[list[Sentence]] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for sentence in dict.fromkeys(sentences):
-        number = seen[sentence.host]
-        seen[sentence.host] += 1
+        number = counts[sentence.host]
+        counts[sentence.host] += 1
         if number == len(rounds):
             rounds.append([])
         rounds[number].append(sentence)

@@ -150,14 +150,14 @@ class Reach(Record):
             for link in self.late[:SEEN]
         ]
         more = f" and {len(self.late) - SEEN} more" if len(self.late) > SEEN else ""
-        one = len(self.late) == 1
         host, count = Counter(
             name for link in self.late for name in (link.source, link.target)
         ).most_common(1)[0]
         load = f"; {host} is an end of {count} of them: check its load"
         slowest = max(link.seconds for link in self.late)
+        are = "is" if len(self.late) == 1 else "are"
         return (
-            f"{counted(len(self.late), 'link')} {'is' if one else 'are'} slow, not dead: failed while all hosts"
+            f"{counted(len(self.late), 'link')} {are} slow, not dead: failed while all hosts"
             f" called each other, and answered within {slowest:.2g} s when tried again a few at a time:"
             f" {', '.join(links)}{more}{load if 2 * count > len(self.late) > 2 else ''}"
         )

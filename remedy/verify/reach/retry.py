@@ -148,7 +148,7 @@ class Retries:
         calls: dict[int, dict[int, tuple[int, ...]]] = {}
         for (source, target), ends in pairs.items():
             calls.setdefault(source, {})[target] = tuple(ends)
-            self.first |= {(source, target, port): seen for port, seen in ends.items()}
+            self.first |= {(source, target, port): ending for port, ending in ends.items()}
         busiest = max(sum(map(len, by_target.values())) for by_target in calls.values())
         turns = -(-busiest // FLIGHT)
         seconds = (SKEW + ANSWER + CONNECT * (turns - 1)) * self.patience
@@ -180,10 +180,10 @@ class Retries:
             for target, tried, seconds in report.times:
                 call = (source, target, first[target, tried])
                 # Over another port it shows that packets come through, and not how fast over the first.
-                seen = (
-                    Retried(None, self.first[call], seconds) if tried == call[2] else Retried(None)
+                same_port = tried == call[2]
+                self.answers.retried[call] = (
+                    Retried(None, self.first[call], seconds) if same_port else Retried(None)
                 )
-                self.answers.retried[call] = seen
             for target, tried, ending, detail in report.bad:
                 end = _end(ending, f"{detail}, tried again", tried, reports[target])
                 self.answers.retried[source, target, first[target, tried]] = end
@@ -257,9 +257,9 @@ class Retries:
             for link in links:
                 if link.outcome in _FIRST and link.target not in lost and source not in lost:
                     ports = self.answers.plan.hosts[self.number[link.target]].ports
-                    seen = f"{_FIRST[link.outcome]}: {link.detail}"
+                    ending = f"{_FIRST[link.outcome]}: {link.detail}"
                     ends = by_target.setdefault(link.target, {})
-                    ends |= dict.fromkeys((link.port,) if link.port else ports, seen)
+                    ends |= dict.fromkeys((link.port,) if link.port else ports, ending)
             for target, ends in by_target.items():
                 yield (self.number[source], self.number[target]), ends
 
