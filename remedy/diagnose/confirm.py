@@ -38,6 +38,7 @@ __all__ = [
     "Confirmation",
     "command_for",
     "confirm",
+    "confirmed",
     "explain",
     "explain_alone",
     "remedy_for",
@@ -233,7 +234,7 @@ def _confirmation(
     evident = [f for f in findings if f.kind is not FindingKind.UNKNOWN]
     explaining = [finding for finding in evident if explains(finding, quotes, names)]
     if explaining:
-        return _confirmed(label, explaining, plan.changes)
+        return confirmed(label, explaining, plan.changes)
     evidence = _open_evidence(label, findings, quotes, len(hosts))
     if evidence or not hosts or not (_curing(label) or _reporting(label)):
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
@@ -270,7 +271,14 @@ def _open_evidence(
     return (*(_sentence(finding) for finding in others[:3]), *ports)
 
 
-def _confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]) -> Confirmation:
+def confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]) -> Confirmation:
+    """Return the confirmation of a cause by what is wrong on hosts, and whether changes mend it.
+
+    Args:
+        label: the cause.
+        findings: of its label, one at least.
+        changes: of the plan.
+    """
     places = {(finding.host, finding.remedy) for finding in findings}
     # A change carries the label of the first finding that it mends, and may mend others of its remedy.
     mending = [change for change in changes if (change.host, change.remedy) in places]

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from remedy.diagnose.confirm import explain
+from remedy.diagnose.advice import look
+from remedy.diagnose.confirm import command_for, confirmed, explain, remedy_for
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     HEALTHY,
     UNKNOWN,
+    Candidate,
     ConfirmationStatus,
     Explanation,
     sure,
 )
 from remedy.diagnose.logs import diagnose_lines
-from remedy.plan import Plan
+from remedy.plan import Finding, FindingKind, Plan, all_causes
 from remedy.text import limited
 from remedy.verify.hosts import apply_step, hosts_of_step
 from remedy.verify.verdict import DeadLink, Verdict
 
 VERIFICATION_LOG = "remedy verify"
 """The name of the log that holds what the verification itself saw."""
+SHOWN = 0.8
+"""How sure a cause is that a host shows and no line speaks for."""
+# What keeps hosts from meeting, whatever is printed of it then.
+_OF_MEETING = frozenset(("Names", "Network path"))
+_WRONG = (FindingKind.DRIFT, FindingKind.BLOCKED)
 
 
 def explain_verdict(
@@ -43,12 +50,14 @@ def explain_verdict(
     if verdict.passed:
         return None
     diagnosis = diagnose_lines(logs_of(verdict))
+    # What was proved to fail is not healthy, whatever its logs show; and the program is remedy's own.
+    left = tuple(c for c in diagnosis.candidates if c.label != APPLICATION)
+    diagnosis = diagnosis.model_copy(update={"candidates": left})
     if diagnosis.label in (HEALTHY, APPLICATION):
-        # What was proved to fail is not healthy, whatever its logs show; and the program is remedy's own.
-        left = tuple(c for c in diagnosis.candidates if c.label != APPLICATION)
-        update = {"label": UNKNOWN, "candidates": left, **sure(0.0)}
-        diagnosis = diagnosis.model_copy(update=update)
+        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
+    if explanation.diagnosis.label == UNKNOWN:
+        explanation = _by_culprits(explanation, verdict, plan, inventory)
     if explanation.command and explanation.command.startswith("remedy apply"):
         return explanation.model_copy(
             update={"command": _for_all(verdict, explanation, inventory) or explanation.command}
@@ -57,6 +66,45 @@ def explain_verdict(
     steps = (culprit.next_step for culprit in verdict.culprits)
     step = next((step for step in steps if step.endswith("--explain")), None)
     return explanation.model_copy(update={"command": step})
+
+
+def _by_culprits(
+    explanation: Explanation, verdict: Verdict, plan: Plan, inventory: str
+) -> Explanation:
+    """Return what the state of the culprits explains, where no line speaks for a cause that hosts bear out."""
+    by_label: dict[str, list[Finding]] = {}
+    hosts = {host for culprit in verdict.culprits for host in culprit.hosts}
+    for finding in plan.findings:
+        cause = all_causes().get(finding.label)
+        if (
+            finding.host in hosts
+            and finding.kind in _WRONG
+            and cause
+            and cause.group in _OF_MEETING
+        ):
+            by_label.setdefault(finding.label, []).append(finding)
+    if not by_label:
+        return explanation
+    shown = {label: confirmed(label, each, plan.changes) for label, each in by_label.items()}
+    order = sorted(shown, key=lambda label: -len(shown[label].hosts))
+    reason = "the hosts that are named show it"
+    candidates = (
+        *(Candidate(label=label, score=SHOWN, reason=reason) for label in order),
+        *(c for c in explanation.diagnosis.candidates if c.label not in shown),
+    )
+    update = {"label": order[0], "candidates": candidates, **sure(SHOWN)}
+    diagnosis = explanation.diagnosis.model_copy(update=update)
+    confirmations = (
+        *(shown[label] for label in order),
+        *(c for c in explanation.confirmations if c.label not in shown),
+    )
+    return Explanation(
+        diagnosis=diagnosis,
+        confirmations=confirmations,
+        remedy=remedy_for(order[0]),
+        command=command_for(inventory, confirmations, diagnosis),
+        look=look(diagnosis),
+    )
 
 
 def _for_all(verdict: Verdict, explanation: Explanation, inventory: str) -> str:

@@ -83,6 +83,47 @@ def test_the_next_step_looks_closer_where_the_hosts_are_as_they_should_be() -> N
     assert explained(failed(dead_links=(way("dropped"),), culprits=(cause,))).command == step
 
 
+def on_host(host: str, label: str, kind: FindingKind = FindingKind.BLOCKED) -> Finding:
+    return Finding(host=host, remedy="firewall", kind=kind, label=label, title=f"{label} there")
+
+
+def test_what_a_culprit_shows_is_the_cause_where_no_line_speaks_for_one_that_hosts_bear_out() -> (
+    None
+):
+    cause = Culprit(name="gpu02", hosts=("gpu02",), reason="gpu02: x")
+    verdict = failed(dead_links=(way("dropped"),), culprits=(cause,))
+    explanation = explained(verdict, on_host("gpu02", "unit-keeps-from-peers"))
+    assert explanation.diagnosis.label == "unit-keeps-from-peers"
+    assert explanation.diagnosis.confidence == "likely"
+    confirmation = explanation.confirmation_of("unit-keeps-from-peers")
+    assert confirmation is not None
+    assert (confirmation.status, confirmation.hosts) == (ConfirmationStatus.CONFIRMED, ("gpu02",))
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        on_host("gpu01", "unit-keeps-from-peers"),
+        on_host("gpu02", "unit-keeps-from-peers", FindingKind.REPORT),
+        on_host("gpu02", "unit-keeps-from-peers", FindingKind.UNKNOWN),
+        on_host("gpu02", "memlock-limit"),
+        on_host("gpu02", ""),
+    ],
+    ids=["another host", "only worth knowing", "not known", "another matter", "no label"],
+)
+def test_what_does_not_explain_the_culprit_is_no_cause(finding: Finding) -> None:
+    cause = Culprit(name="gpu02", hosts=("gpu02",), reason="gpu02: x")
+    verdict = failed(dead_links=(way("dropped"),), culprits=(cause,))
+    assert explained(verdict, finding).diagnosis.label == "unknown"
+
+
+def test_the_program_of_a_verification_is_never_its_cause() -> None:
+    log = ("train.py:3: UserWarning: odd", "ValueError: of remedy's own program")
+    verdict = failed(dead_links=(way("dropped"),), logs={"gpu01/launcher": log})
+    diagnosis = explained(verdict).diagnosis
+    assert "application-error" not in {diagnosis.label, *(c.label for c in diagnosis.candidates)}
+
+
 def test_a_way_that_was_not_tested_has_none() -> None:
     others = set(ENDINGS) - {"dropped", "rejected", "refused", "stalled", "no name"}
     assert others
