@@ -15,23 +15,28 @@ from remedy.report.folding import by_text
 from remedy.text import counted, fold
 
 TAKEN_BACK = "the host takes them back unless a new connection confirms them"
+_LEFT = {
+    FindingKind.UNKNOWN: "facts that could not be read",
+    FindingKind.BLOCKED: "what remedy cannot or may not change",
+}
 NAMED = 4
 """Titles and services that are named; more are counted."""
 
 
 def tally(plan: Plan, unread: int = 0, file: Plan | None = None) -> Text:
-    """Return the last line: the changes, and the hosts for which nobody can say that this is all.
+    """Return the last line: the changes, and the hosts of which something is not known or stays wrong.
 
     Args:
         plan: what is carried out.
         unread: how many hosts could not be read.
         file: the plan that it is of, whose digest is the one that was signed; None where that is ``plan``.
     """
-    unknown = {f.host for f in plan.findings if f.kind is FindingKind.UNKNOWN}
     doubts = [f"{counted(unread, 'host')} could not be read"] if unread else []
-    if unknown:
-        have = "has" if len(unknown) == 1 else "have"
-        doubts.append(f"{counted(len(unknown), 'host')} {have} facts that could not be read")
+    for kind, words in _LEFT.items():
+        hosts = {finding.host for finding in plan.findings if finding.kind is kind}
+        if hosts:
+            have = "has" if len(hosts) == 1 else "have"
+            doubts.append(f"{counted(len(hosts), 'host')} {have} {words}")
     doubt = "; ".join(doubts)
     if not plan.changes:
         if doubt:

@@ -73,6 +73,11 @@ def unknown(host: str) -> Finding:
     return made
 
 
+def blocked(host: str) -> Finding:
+    made: Finding = record(Finding, host=host, kind=FindingKind.BLOCKED, title="read-only")
+    return made
+
+
 def change(host: str) -> Change:
     made: Change = record(Change, id="01-x", host=host, action=ACTION)
     return made
@@ -87,6 +92,11 @@ def change(host: str) -> Change:
             record(Plan, findings=(unknown("gpu01"), unknown("gpu02"))),
             0,
             "2 hosts have facts that could not be read; no changes are planned",
+        ),
+        (
+            record(Plan, findings=(blocked("gpu01"), unknown("gpu02"))),
+            0,
+            "1 host has facts that could not be read; 1 host has what remedy cannot or may not change; no",
         ),
         (
             record(Plan, findings=(unknown("gpu01"),), changes=(change("gpu02"),)),
