@@ -27,6 +27,7 @@ class FileFact(Record):
     Args:
         size: of the content, in bytes.
         sha256: of the content; "" where the file does not exist.
+        kind: what a device is that is no device but a file; "" otherwise.
     """
 
     path: str
@@ -39,6 +40,7 @@ class FileFact(Record):
     gid: int
     immutable: bool
     read_only: bool
+    kind: str
 
 
 _FIELDS: dict[str, Any] = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
-from remedy.probe import Resolved
+from remedy.probe import File, Resolved
 from remedy.probe.resolved import Answers
-from remedy.report.facts import host_facts
+from remedy.report.facts import FileFact, host_facts
+from remedy.report.schema import schema_of
 from remedy.values import Unknown
 from tests.unit.build import host_state
+from tests.unit.schemas import conforms
 
 
 def test_names_that_many_hosts_answer_alike_are_plain_values_too() -> None:
@@ -19,3 +21,13 @@ def test_names_that_many_hosts_answer_alike_are_plain_values_too() -> None:
     state = state.model_copy(update={"names": names})
     facts = json.loads(json.dumps(host_facts(state)))
     assert facts["names"]["peers"] == {"gpu01": ["10.0.0.1"], "gpu02": ["127.0.1.1"]}
+
+
+def test_a_file_has_all_that_was_read_of_it_but_its_content_as_the_schema_says() -> None:
+    assert {*FileFact.model_fields} == {*File.model_fields} - {"content"} | {"size", "sha256"}
+    null = File(path="/dev/null", real_path="/dev/null", exists=True, kind="a regular file")
+    state = host_state("gpu01", "10.0.0.1").model_copy(update={"files": {"/dev/null": null}})
+    facts = json.loads(json.dumps(host_facts(state)))
+    schema = schema_of("facts")
+    assert facts["files"]["/dev/null"]["kind"] == "a regular file"
+    assert conforms(facts, schema["$defs"]["HostFacts"], schema)
