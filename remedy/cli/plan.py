@@ -61,7 +61,7 @@ def plan(
         if html is not None and outcome.plan is not None:
             from remedy.report.pages.plan import plan_page
 
-            text = plan_page(outcome.plan, outcome.unread)
+            text = plan_page(outcome.plan, outcome.unread, outcome.inventory, outcome.run)
             problems = write_page(html, text)
             outcome = replace(outcome, warnings=(*outcome.warnings, *problems))
         terminal.finish(outcome)

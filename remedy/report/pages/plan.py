@@ -10,17 +10,19 @@ from remedy.report.summary import changes_on_hosts, remedies_of, tally, weighed
 from remedy.templating import render_page
 
 
-def plan_page(plan: Plan, unread: int = 0) -> str:
+def plan_page(plan: Plan, unread: int = 0, inventory: str = "", run: str = "") -> str:
     """Return the page: what is to know before agreeing, which remedy where, each change with its reason.
 
     Args:
         plan: made by this remedy, for the hosts as they were just read.
         unread: how many hosts could not be read, so that what they need is unknown.
+        inventory: its file, from the root: the plan itself has no more than its name.
+        run: under which the plan is on record; "" where it is not.
     """
     changes = bool(plan.changes)
     return render_page(
         "plan.html",
-        sheet=_sheet(plan, unread),
+        sheet=_sheet(plan, unread, ("run", run), ("inventory", inventory)),
         weight=lines_of(weighed(plan)) if changes else (),
         remedies=remedies_of(plan),
         plan=lines_of(render_body(plan)),
@@ -44,12 +46,19 @@ def plan_file_page(plan: Plan) -> str:
     )
 
 
-def _sheet(plan: Plan, unread: int) -> Sheet:
-    """Return the head: who made it, when, for what."""
+def _sheet(plan: Plan, unread: int, *circumstances: tuple[str, str]) -> Sheet:
+    """Return the head: who made it, when, for what.
+
+    Args:
+        plan: of which the page is.
+        unread: how many hosts could not be read.
+        circumstances: what the plan does not have of itself; a name and a value each.
+    """
     # What is wrong without a remedy, or was not read, is not good.
     look = "part" if plan.changes or plan.findings or unread else "good"
     rows = [
         ("made", f"{plan.date} by {plan.author}"),
+        *circumstances,
         ("purpose", plan.purpose),
         ("plan", plan.digest),
         ("content", plan.content_digest),

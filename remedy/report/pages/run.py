@@ -48,7 +48,7 @@ def run_page(outcome: RunOutcome, circumstances: Circumstances) -> str:
         ("begun", f"{circumstances.began} by {circumstances.by}"),
         ("run", outcome.run),
         ("inventory", outcome.inventory),
-        ("takes back or resumes", outcome.of),
+        ("takes back" if outcome.mode == "rollback" else "resumes", outcome.of),
         ("remedies", outcome.plan.choice.words if outcome.plan is not None else ""),
         ("hosts", str(len(outcome.hosts))),
         ("plan", outcome.plan.digest if outcome.plan is not None and outcome.plan.changes else ""),

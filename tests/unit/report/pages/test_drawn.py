@@ -148,3 +148,22 @@ def test_the_names_of_a_map_stay_in_sight_while_it_is_scrolled() -> None:
     (places,) = draw([Drawing(page_of("red-64"), 820, SCROLLED, height=700)])
     assert min(places[:2]) > 100, "nothing was scrolled"
     assert max(map(abs, places[2:])) < 3
+
+
+PLOTTED = """() => {
+    const pictures = [...document.querySelectorAll(".plot, .bar")];
+    const letters = [...document.querySelectorAll(".plot text")];
+    return [
+        Math.max(...pictures.map((picture) => picture.getBoundingClientRect().right)),
+        Math.min(...letters.map((text) => text.getBoundingClientRect().height)),
+        pictures.length,
+    ];
+}"""
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+def test_plot_and_bars_are_whole_in_the_window_with_letters_that_can_be_read(width: int) -> None:
+    ((right, letters, count),) = draw([Drawing(page_of("proved-8"), width, PLOTTED)])
+    assert right <= width
+    assert letters > 11
+    assert count == 9
