@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from remedy.inventory import Inventory, Node
 SETTLED = frozenset(("done", "already", "stale", "failed"))
 # With one of these the run has, or may have, written something.
 TOUCHED = frozenset(("done", "failed", "lost"))
+# An id begins with the time of its run, in UTC.
+_ID_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z-[0-9a-f]{8}")
 
 
 @dataclass
@@ -109,10 +112,24 @@ def stories(records: Iterable[JournalRecord]) -> dict[str, Story]:
     by_run: dict[str, Story] = {}
     for record in records:
         body = record.body
-        story = by_run.setdefault(body["run"], Story(body["run"], body["mode"], body["time"]))
+        story = by_run.setdefault(body["run"], Story(body["run"], body["mode"], _begun(body)))
         story.records.append(record.number)
         _add(story, str(body["event"]), body["data"])
     return by_run
+
+
+def _begun(body: Mapping[str, Any]) -> str:
+    """Return when a run began, from its first record.
+
+    A command that changes nothing is on record when it ends, and its id has the earlier time. An unlock has the
+    id of the run that it releases.
+    """
+    match = _ID_TIME.fullmatch(body["run"])
+    time = str(body["time"])
+    if match is None or body["mode"] == "unlock":
+        return time
+    year, month, day, hour, minute, second = match.groups()
+    return min(time, f"{year}-{month}-{day}T{hour}:{minute}:{second}+00:00")
 
 
 def read_stories(path: Path) -> dict[str, Story]:

@@ -37,11 +37,12 @@ def unlock(
     with opened(Options(**options)) as (session, terminal):
         make_room_for(output, terminal)
         from remedy.audit.latest import LATEST, to_unlock
-        from remedy.runs.unlock import proposed, unlock
+        from remedy.runs.unlock import check_id, proposed, unlock
 
         if run == LATEST:
             run = to_unlock(session.stories().values(), session.home).run
             terminal.show(f"latest: {run}")
+        check_id(session, run)
         if output is not None:
             from remedy.plan import write_plan
 

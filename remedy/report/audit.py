@@ -65,6 +65,8 @@ def own_end(story: Story) -> str:
     """Return how a command ended that has no end of its own on record; "" for one that has, or was cut off."""
     if story.mode != "unlock" or not story.hosts:
         return WITHOUT_END.get(story.mode, "")
+    if {*story.hosts.values()} == {"free"}:
+        return "not locked"
     return "unlocked" if RELEASED.issuperset(story.hosts.values()) else "not unlocked"
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from remedy import __version__
 from remedy.apply.report import Unlocked
-from remedy.apply.start import origin
+from remedy.apply.start import RUN_ID, origin
 from remedy.audit import Journal
 from remedy.errors import RefusedError, UsageError
 from remedy.files import name_of
@@ -44,6 +44,22 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         "refused": ("the host refused", "Remove the obstacle and run the command again."),
     }
 )
+
+
+def check_id(session: Session, run: str) -> None:
+    """Refuse what no run is called: it would get onto the record as one.
+
+    A run of a different journal may hold a lock, too; its id has the form of one.
+
+    Raises:
+        UsageError: it is no id, and no run of the journal has it.
+    """
+    if RUN_ID.fullmatch(run) is None and run not in session.stories():
+        raise UsageError(
+            f"{run!r} is no id of a run",
+            next_step="A host that is locked names the run. Runs of this journal: "
+            f"remedy history {session.typed}",
+        )
 
 
 def proposed(session: Session, run: str) -> Plan:

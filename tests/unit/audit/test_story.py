@@ -151,3 +151,20 @@ def test_the_hosts_of_a_plan_are_those_that_it_was_applied_to(tmp_path: Path) ->
     assert hosts_of_plan(path, "this") == {"a", "b"}
     assert hosts_of_plan(path, "nothing") == set()
     assert list(read_stories(path)) == ["r1", "r2", "r3", "r4"]
+
+
+@pytest.mark.parametrize(
+    ("run", "mode", "began"),
+    [
+        ("20260131T115000Z-0a1b2c3d", "verify", "2026-01-31T11:50:00+00:00"),
+        ("20260131T115000Z-0a1b2c3d", "unlock", "2026-01-31T12:00:00.000+00:00"),
+        ("20260131T130000Z-0a1b2c3d", "verify", "2026-01-31T12:00:00.000+00:00"),
+        ("r1", "verify", "2026-01-31T12:00:00.000+00:00"),
+    ],
+)
+def test_a_run_that_is_on_record_when_it_ends_began_at_the_time_of_its_id(
+    run: str, mode: str, began: str
+) -> None:
+    body = {"run": run, "mode": mode, "time": "2026-01-31T12:00:00.000+00:00"}
+    (story,) = stories([JournalRecord(1, {**body, "event": "ended", "data": {}})]).values()
+    assert story.time == began

@@ -195,3 +195,16 @@ def test_unlock_takes_the_latest_for_a_run_and_not_for_a_name(inventory: Path) -
     result = CliRunner().invoke(main, ["unlock", "latest", str(inventory)])
     assert (result.exit_code, "latest: a1" in result.output) == (5, True), result.output
     assert "latest" not in read_stories(inventory.parent / ".remedy" / FILE_NAME)
+
+
+def test_unlock_refuses_what_no_run_is_called(inventory: Path) -> None:
+    inventory.write_text('hosts = [("gpu01", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n')
+    for words in (["nosuch"], ["nosuch", "--force", "-o", str(inventory.parent / "unlock.json")]):
+        result = CliRunner().invoke(main, ["unlock", words[0], str(inventory), *words[1:]])
+        assert result.exit_code == 2, result.output
+        assert "'nosuch' is no id of a run" in result.output
+        assert f"remedy history {inventory}" in result.output
+    assert "nosuch" not in read_stories(inventory.parent / ".remedy" / FILE_NAME)
+    # A run of a different journal may hold a lock here.
+    elsewhere = "20260131T120000Z-0a1b2c3d"
+    assert CliRunner().invoke(main, ["unlock", elsewhere, str(inventory)]).exit_code == 5

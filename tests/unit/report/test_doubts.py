@@ -195,6 +195,7 @@ def test_a_host_without_findings_is_ok() -> None:
             "not unlocked",
             ("taken away", "not known   gpu02"),
         ),
+        ({"gpu01": "free"}, "not locked", ("not locked  gpu01",)),
         ({"gpu01": "alive"}, "not unlocked", ("at work     gpu01",)),
         ({}, "not ended", ()),
     ],
