@@ -143,37 +143,38 @@ def inventory(tmp_path: Path) -> Path:
     return tmp_path / "inventory.py"
 
 
+RUN = "20260131T120000Z-0123abcd"
+
+
 def test_a_lock_is_taken_by_force_only_with_an_approval(inventory: Path) -> None:
-    result = remedy("unlock", "r1", inventory, "--force")
+    result = remedy("unlock", RUN, inventory, "--force")
     assert result.exit_code == 4, result.output
     assert "approval required" in result.output
     assert not (inventory.parent / ".remedy").exists()
     file = inventory.parent / "unlock.json"
-    assert remedy("unlock", "r1", inventory, "--force", "-o", file).exit_code == 0
-    assert "unlock r1 by force on gpu01" in remedy("show", file).output
+    assert remedy("unlock", RUN, inventory, "--force", "-o", file).exit_code == 0
+    assert f"unlock {RUN} by force on gpu01" in remedy("show", file).output
     key(inventory.parent, "bob@example.org", PLANNER)
-    refused = remedy("unlock", "r1", inventory, "--force", "--plan", file)
+    refused = remedy("unlock", RUN, inventory, "--force", "--plan", file)
     assert (refused.exit_code, "approval" in refused.output) == (4, True), refused.output
 
 
 def test_what_was_approved_for_something_else_is_no_approval(inventory: Path) -> None:
     file = inventory.parent / "unlock.json"
-    assert remedy("unlock", "r1", inventory, "--force", "-o", file).exit_code == 0
+    assert remedy("unlock", RUN, inventory, "--force", "-o", file).exit_code == 0
     for words in (
-        ("unlock", "r2", inventory, "--force", "--plan", file),
+        ("unlock", "20260131T120000Z-00000002", inventory, "--force", "--plan", file),
         ("apply", inventory, "--plan", file),
     ):
         result = remedy(*words)
         assert result.exit_code == 2, result.output
-        assert "unlock r1 by force" in result.output
+        assert f"unlock {RUN} by force" in result.output
     typed = CliRunner().invoke(
         main, ["apply", str(inventory), "--plan", "-"], input=file.read_bytes()
     )
-    assert "standard input is for something else: unlock r1" in typed.output
-    run = "20260131T120000Z-0123abcd"
-    assert remedy("unlock", run, inventory, "--force", "-o", file).exit_code == 0
+    assert f"standard input is for something else: unlock {RUN}" in typed.output
     result = remedy("apply", inventory, "--plan", file)
-    assert f"remedy unlock {run} {inventory} --force --plan {file}" in result.output
+    assert f"remedy unlock {RUN} {inventory} --force --plan {file}" in result.output
 
 
 @pytest.mark.parametrize(

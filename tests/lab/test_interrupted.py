@@ -60,7 +60,7 @@ def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) 
     cluster.host("gpu01").must(
         f"mkdir -p -m 700 /var/lib/remedy; systemd-run --quiet --unit=held {held};"
         " pid=$(systemctl show -p MainPID --value held);"
-        ' ln -s "token X $(cat /proc/sys/kernel/random/boot_id) $pid'
+        ' ln -s "token 20260101T000000Z-0123abcd $(cat /proc/sys/kernel/random/boot_id) $pid'
         " $(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f20) 2026-01-01T00:00:00Z Y\""
         " /var/lib/remedy/owner"
     )
@@ -68,9 +68,12 @@ def test_a_host_on_which_a_run_is_still_at_work_is_left_to_it(cluster: Cluster) 
     before = site.names("gpu01")
     applied = site.remedy("apply", "--yes", "--no-verify")
     assert applied.code == 4
-    assert "gpu01: about to change: run X by Y is at work there since 2026-01-01" in applied.stdout
+    assert (
+        "gpu01: about to change: run 20260101T000000Z-0123abcd by Y is at work there since 2026-01-01"
+        in applied.stdout
+    )
     assert "Wait until it ends" in applied.stdout
-    shut = site.remedy("unlock", "X", "--limit", "gpu01")
+    shut = site.remedy("unlock", "20260101T000000Z-0123abcd", "--limit", "gpu01")
     assert (shut.code, "the run is still at work there" in shut.stdout) == (4, True)
     assert site.names("gpu01") == before
     site.assert_right("gpu02", "gpu03", "gpu04")
