@@ -9,7 +9,7 @@ driver; access control between PCIe devices, which breaks or slows direct transf
 How it is measured: the PCI bus by sysfs, the driver by /proc/driver/nvidia, the rest by one nvidia-smi query
 each for GPUs and processes, `lspci -vvv` and the settings of dockerd. Only a driver that is loaded
 and does not answer, and a fabric manager that has to run and does not, make a host fail; a host without GPUs
-has nothing to tell.
+has nothing to report.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ that only root can read.
 
 What counts is what getaddrinfo gives first, in both families, to the user who runs the jobs (cluster.user, else
 the user of ssh). An IPv6 line of a host stays as long as it does not come first. The long name that a host's
-own file gives it (gpu01.example.org) is on its line everywhere: c10d tells it to the peers.
+own file gives it (gpu01.example.org) is on its line everywhere: c10d gives it to the peers.
 """
 
 from __future__ import annotations

@@ -179,6 +179,24 @@ def test_no_meaning_has_a_word_that_docs_avoid(path: Path) -> None:
     assert [text for text in texts if AVOIDED.search(text)] == []
 
 
+def prose(page: Path) -> str:
+    """Return the words of a page without what is quoted: commands, outputs, words of other programs."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    return re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.M)
+
+
+@pytest.mark.parametrize(
+    "page",
+    # docs/words.md has the words itself.
+    [p for p in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))) if p.stem != "words"],
+    ids=lambda page: page.stem,
+)
+def test_no_page_has_a_word_that_docs_avoid(page: Path) -> None:
+    words = prose(page)
+    assert len(words.split()) > 50
+    assert [match[0] for match in AVOIDED.finditer(words)] == []
+
+
 # A number beside a noun in the plural; where it can be 1, it is `counted()`.
 _PLURAL = re.compile(
     r"\{len\([^{}]*\)(?:[^{}]*)\} (?:[A-Za-z0-9-]+ )?(?!as\b|is\b|has\b)[a-z-]{2,}s\b"
