@@ -228,9 +228,12 @@ def _confirmation(confirmation: Confirmation, shown: Collection[str] = ()) -> Te
     for line in evidence:
         if confirmation.hosts and line in shown:
             continue
-        is_of_all = confirmation.hosts == (line.partition(": ")[0],)
-        words = line.partition(": ")[2] if is_of_all else line
-        text.append(f"{':' if is_of_all else ','} {clipped(words, WIDTH)}")
+        host, _, words = line.partition(": ")
+        if confirmation.hosts == (host,):
+            text.append(f": {clipped(words, WIDTH)}")
+        else:
+            example = "such as " if host in confirmation.hosts else ""
+            text.append(f", {example}{clipped(line, WIDTH)}")
     return text
 
 

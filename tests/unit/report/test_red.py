@@ -175,6 +175,11 @@ def test_each_piece_of_evidence_stands_once() -> None:
         assert sum(evidence in line for line in text) == 1, "\n".join(text)
     assert sum(closed in line for line in text) == 2, "one of each of the two hosts"
     assert "             firewall-ports: confirmed on gpu002" in text
+    several = confirmation.model_copy(update={"hosts": ("gpu001", "gpu002")})
+    folded = lines(
+        render_explanation(Explanation(diagnosis=diagnosis, confirmations=(several,))), 300
+    )
+    assert any(f"confirmed on gpu[001-002], such as gpu002: {closed}" in line for line in folded)
     alone = lines(render_explanation(explanation), 300)
     assert any(closed in line for line in alone)
     assert any(tried in line for line in alone)
