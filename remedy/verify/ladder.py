@@ -161,9 +161,8 @@ class _Climb:
             return impossible(self.ranks, "no host is in a state to take part")
         (host,) = self.participants.hosts
         step = f"Prove it with the others: remedy verify {self.participants.inventory}"
-        culprit = Culprit(
-            name=host.name, hosts=(host.name,), reason="no other host", next_step=step
-        )
+        # Nothing speaks against this host: no name is given to whoever reads the culprits.
+        culprit = Culprit(reason=f"{host.name} has no other host beside it", next_step=step)
         return impossible(self.ranks, TOO_FEW).model_copy(update={"culprits": (culprit,)})
 
     def _facts_rung(self) -> Rung:

@@ -53,7 +53,7 @@ class Plot:
     height: int = 320
     x_low: int = 56
     x_high: int = 624
-    y_top: int = 28
+    y_top: int = 40
     y_bottom: int = 270
 
     @property

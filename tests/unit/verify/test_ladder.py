@@ -255,3 +255,13 @@ def test_names_are_compared_once_for_hosts_that_answer_alike() -> None:
     wrong = {("gpu06", "gpu05"): "does not resolve"}
     wrong |= {(name, "gpu04"): "gpu04 is 127.0.1.1" for name in NAMES[:5] if name != "gpu04"}
     assert look(found).nameless == wrong
+
+
+def test_a_host_without_another_is_no_culprit_of_a_proof_that_is_not_possible() -> None:
+    verdict = go(Paper(), sight({"gpu01": states()["gpu01"]}, inventory="inv.py"))
+    assert (verdict.passed, verdict.possible) == (False, False)
+    (cause,) = verdict.culprits
+    assert (cause.name, cause.hosts) == ("", ())
+    assert cause.reason == "gpu01 has no other host beside it"
+    assert cause.next_step == "Prove it with the others: remedy verify inv.py"
+    assert outcomes(verdict) == {"gpu01": "not-tested"}
