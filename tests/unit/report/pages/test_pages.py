@@ -103,12 +103,6 @@ def test_the_page_of_a_plan_has_who_and_when_the_remedies_and_every_command() ->
     assert len(whole) > len(shown) / 2
 
 
-def test_the_page_of_a_plan_has_its_run_and_the_inventory_from_the_root() -> None:
-    page = plan_page(first_plan(8), 0, "/srv/a/inventory.py", "20260131T120000Z-0a1b2c3d")
-    assert "inventory /srv/a/inventory.py" in Reader(page).text
-    assert "run 20260131T120000Z-0a1b2c3d" in Reader(page).text
-
-
 def test_the_page_of_a_plan_file_has_all_of_it_in_the_open_and_believes_no_word_of_it() -> None:
     plan = first_plan(8)
     change = next(c for c in plan.changes if isinstance(c.action, CommandAction))
@@ -174,19 +168,6 @@ def test_the_page_of_a_run_has_its_hosts_its_proof_and_who_ran_it() -> None:
     for word in (*words, "64 of 64 ranks", "changed", plan.digest, "What was planned"):
         assert word in text
     assert plan.changes[0].title in text
-
-
-@pytest.mark.parametrize(("mode", "name"), [("rollback", "takes back"), ("apply", "resumes")])
-def test_the_page_of_a_run_says_what_it_does_with_a_former_run(mode: str, name: str) -> None:
-    outcome = replace(run(good(8), None, mode), of="20260130T120000Z-0a1b2c3d")
-    assert f"{name} 20260130T120000Z-0a1b2c3d" in Reader(run_page(outcome, WHO)).text
-    assert f"<dt>{name}</dt>" in run_page(outcome, WHO)
-
-
-def test_a_proof_without_a_step_has_no_heading_of_the_ladder() -> None:
-    verdict = red(4)
-    assert "The ladder" in proof_page(verdict)
-    assert "The ladder" not in proof_page(verdict.model_copy(update={"rungs": ()}))
 
 
 @pytest.mark.parametrize(
