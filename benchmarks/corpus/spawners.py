@@ -116,8 +116,7 @@ def engines() -> Iterator[Scenario]:
         "home-full",
         "disk-full",
         setup={
-            "*": NAMED + "; mount -t tmpfs -o size=4k,nr_inodes=2 none /root/.ipython 2>/dev/null "
-            "|| { mkdir -p /root/.ipython; mount -t tmpfs -o size=4k,nr_inodes=2 none /root/.ipython; }"
+            "*": NAMED + "; mkdir -p .ipython; mount -t tmpfs -o size=4k,nr_inodes=2 none .ipython"
         },
         secondary="storage-fault",
     )
