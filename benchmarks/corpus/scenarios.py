@@ -14,6 +14,7 @@ from benchmarks.corpus import (
     one_host,
     others,
     schedulers,
+    spawners,
     start,
 )
 from benchmarks.corpus.scenario import Scenario
@@ -37,3 +38,4 @@ def scenarios() -> Iterator[Scenario]:
     yield from schedulers.schedulers()
     yield from launchers.launchers()
     yield from learners.learners()
+    yield from spawners.spawners()

@@ -34,6 +34,15 @@ def test_logs_that_were_recorded_after_the_catalogue(name: str, logs: int) -> No
     assert right == all_
 
 
+def test_logs_of_programs_that_the_catalogue_was_not_mended_with() -> None:
+    figures = (table := measure(CORPUS.with_name("fourth"), leave_out=False)).figures()
+    assert len(table.rows) >= 50
+    assert figures["host_blamed_wrongly"] == 0
+    assert figures["top1_or_secondary"] >= 0.7, figures["wrong"]
+    right, all_ = figures["calibration"]["certain"]
+    assert right == all_
+
+
 THREADS = (
     "threads",
     "threads-later",
