@@ -19,7 +19,8 @@ from typing import Any
 from remedy.errors import SpecError
 from remedy.files import at_home
 from remedy.inventory import Inventory, Node
-from remedy.text import BracketError, expand, fold, folded
+from remedy.text import BracketError, expand, fold, folded, quoted
+from remedy.transport.failures import ssh_command
 
 ROOT = "remedy-controller"
 """What this machine is called in the tree; a gateway never connects to it."""
@@ -90,6 +91,20 @@ class Routes:
             return (gateway,)
         node = self.inventory.node(gateway)
         return (*_ssh_words(node), node.ssh_address)
+
+    def level(self, name: str) -> int:
+        """Return how many gateways stand one behind the other on the way to a host or a gateway."""
+        gateways = self.through(name)
+        return 1 + self.level(gateways[0]) if gateways else 0
+
+    def typed(self, gateway: str) -> str:
+        """Return the ssh with which a user comes to a gateway from here, up to its address."""
+        outer = self.through(gateway)
+        if not outer:
+            return " ".join(("ssh", *map(quoted, self.door(gateway))))
+        if gateway in self.inventory:
+            return f"{self.typed(outer[0])} {ssh_command(self.inventory.node(gateway))}"
+        return f"{self.typed(outer[0])} ssh {gateway}"
 
     def topology(self, hosts: Collection[str]) -> str:
         """Return the text of a topology file with the ways to some hosts.
@@ -225,8 +240,9 @@ def _check(routes: Routes) -> None:
     ends = [name for route in routes.routes for name in route.hosts]
     twice = [name for name, count in Counter(ends).items() if count > 1]
     if twice:
+        stand = "stands" if len(twice) == 1 else "stand"
         raise _wrong(
-            f"{folded(twice)} stand behind several sets of gateways",
+            f"{folded(twice)} {stand} behind several sets of gateways",
             "Give all gateways to the same hosts as one: {'head[1-2]': 'gpu[001-064]'}.",
         )
     for route in routes.routes:

@@ -150,11 +150,15 @@ class Tree:
         together: bool,
     ) -> None:
         """Run scripts by one request for all hosts that get the same."""
-        groups: defaultdict[tuple[Login, Script, str | None], list[Node]] = defaultdict(list)
+        groups: defaultdict[tuple[Login, Script, str | None, int], list[Node]] = defaultdict(list)
+        gateways = self._routes.gateways
         for name, script in scripts.items():
             node = self._routes.inventory.node(name)
             own, password = privileges(node, script, self._sudo_password)
-            groups[(_login(node), own, password)].append(node)
+            # A gateway sends what is for one behind it, and for hosts behind that, to the latter: it would
+            # log in to itself. So gateways are asked apart, a level at a time.
+            level = self._routes.level(name) if name in gateways else 0
+            groups[(_login(node), own, password, level)].append(node)
         fanout = max(len(scripts) if together else self._spec.gateway_fanout, 1)
         ends = [
             gevent.spawn(
@@ -164,7 +168,7 @@ class Tree:
                 fanout,
                 len(groups),
             )
-            for (login, script, password), nodes in groups.items()
+            for (login, script, password, _), nodes in groups.items()
         ]
         gevent.joinall(ends, raise_error=True)
 

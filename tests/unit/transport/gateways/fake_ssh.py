@@ -14,7 +14,7 @@ _SSH = """\
 #!/bin/sh
 for word; do host=$command; command=$word; done
 echo "$host" >>{folder}/calls
-HERE=$host; export HERE
+FROM=$HERE; HERE=$host; export FROM HERE
 [ ! -e {folder}/$host ] || exec sh {folder}/$host "$command"
 exec sh -c "$command"
 """

@@ -91,7 +91,7 @@ def test_a_gateway_stands_behind_another() -> None:
 @pytest.mark.parametrize(
     ("given_", "said"),
     [
-        ({"head1": "gpu00*", "head2": "gpu001"}, "gpu001 stand behind several sets of gateways"),
+        ({"head1": "gpu00*", "head2": "gpu001"}, "gpu001 stands behind several sets of gateways"),
         ({"gpu001": "gpu00*"}, "gpu001: a gateway to itself"),
         ({"gpu001": "gpu002", "gpu002": "gpu001"}, "a loop: gpu[001-002]"),
         ({"head1": "nobody"}, "no host or group"),

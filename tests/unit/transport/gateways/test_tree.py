@@ -196,6 +196,18 @@ def test_a_relay_that_dies_is_said_and_started_anew(tmp_path: Path) -> None:
     assert "the process that speaks with its gateways ended" in text
 
 
+def test_a_gateway_behind_another_is_asked_by_that_and_not_by_itself(tmp_path: Path) -> None:
+    """It and the hosts behind it get the same script, as in each probe."""
+    hosts = dict.fromkeys(["inner", "last", "a"], "root")
+    gateways = {"gw": "inner", "inner": "last", "last": "a"}
+    answer = run(tmp_path, hosts, gateways, dict.fromkeys(hosts, 'echo "$HERE from $FROM"\n'))
+    assert {name: output[0] for name, output in answer["outputs"].items()} == {
+        "inner": "inner from gw",
+        "last": "last from inner",
+        "a": "a from last",
+    }
+
+
 @pytest.mark.full
 def test_a_host_that_floods_ends_alone(tmp_path: Path) -> None:
     fake_ssh.put(tmp_path, "loud", "exec yes a long line that is printed without an end")
