@@ -61,6 +61,11 @@ SCAN_FILES = (
     "/usr/local/lib/systemd/system/*.service",
     "/etc/systemd/user/*.service",
     "/etc/systemd/user/*.service.d/*.conf",
+    # Drop-ins of a whole type of units (systemd.unit(5)); that of /etc/systemd/system stands below
+    "/etc/systemd/user/service.d/*.conf",
+    "/run/systemd/system/service.d/*.conf",
+    "/usr/local/lib/systemd/system/service.d/*.conf",
+    "/usr/lib/systemd/system/service.d/*.conf",
     "/usr/lib/systemd/system/slurmd.service",
     "/usr/lib/systemd/system/kubelet.service",
     "/usr/lib/systemd/system/kubelet.service.d/*.conf",
