@@ -74,7 +74,7 @@ def test_a_run_that_changed_nothing_is_not_taken_back(inventory: Path) -> None:
 
 
 def test_what_has_no_end_is_not_shown_as_broken_off(inventory: Path) -> None:
-    assert remedy("unlock", "r1", inventory)[0] == 5
+    assert remedy("unlock", "20260101T000000Z-00000000", inventory)[0] == 5
     remedy("plan", inventory, "-o", inventory.parent / "plan.json")
     home = inventory.parent / ".remedy"
     history = remedy("history", inventory)[1]
