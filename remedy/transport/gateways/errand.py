@@ -33,6 +33,7 @@ class HostErrand:
         err: its standard error.
         started: when it was asked (monotonic).
         gateway: that it is reached through at last.
+        door: the ssh to that, as a user types it.
         routed: when that was chosen, by the clock of the tree.
         began: when its script began, by the same; None before.
         code: the exit code of its script.
@@ -46,6 +47,7 @@ class HostErrand:
     err: Stream
     started: float = field(default_factory=time.monotonic)
     gateway: str = ""
+    door: str = ""
     routed: float = 0.0
     began: float | None = None
     code: int | None = None
@@ -65,7 +67,7 @@ class HostErrand:
         if not self.out.shell:
             printed = f"{self.err.noise.decode(errors='replace')}\n{self.err.text}"
             if code in _OWN_CODES:
-                return explain_ssh(self.node, self.gateway, printed)
+                return explain_ssh(self.node, self.gateway, self.door, printed)
             return explain_no_start(self.node, f"{self.out.text}\n{printed}")
         if not self.out.script:
             self.asks = errand.sending is Sending.LATER and any(w in self.errors for w in _ASKS)

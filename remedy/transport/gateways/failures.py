@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
-from remedy.text import clipped, fold, visible
-from remedy.transport.failures import at_host
+from remedy.text import clipped, fold, quoted, visible
+from remedy.transport.failures import at_host, ssh_command
 
 _SHOWN = 200
 _MOST_REASONS = 4
@@ -31,49 +31,80 @@ class GatewayFault:
 
 def explain_lost(
     node: Node,
-    gateways: Sequence[str],
+    gateways: Mapping[str, str],
     faults: Mapping[str, GatewayFault],
     release: str,
     python: str,
+    inner: str = "",
 ) -> RemedyError:
     """Return the error of a host whose gateways have all failed, or whose own did while its script ran.
 
     Args:
         node: the host.
-        gateways: those that were tried.
+        gateways: those that were tried, and the ssh to each.
         faults: why each failed.
         release: of ClusterShell here.
         python: the interpreter on gateways.
+        inner: the ssh to a gateway behind these, "" where none stands there.
     """
     known = {name: faults[name] for name in gateways if name in faults}
     reasons = "; ".join(
         f"{name}: {fault.reason}" for name, fault in list(known.items())[:_MOST_REASONS]
     )
     lacking = [name for name, fault in known.items() if fault.needs_install]
-    first = lacking[0] if lacking else next(iter(known), gateways[0])
+    step = (
+        install_step({name: gateways[name] for name in lacking}, release, python)
+        if lacking
+        else answers_step(inner or gateways[next(iter(known), next(iter(gateways)))])
+    )
     return UnreachableError(
         f"{at_host(node)}: unreachable through {fold(gateways)}: {reasons or 'its gateway failed'}",
-        next_step=_install(first, release, python)
-        if lacking
-        else f"Does the gateway answer, with this machine's keys? ssh {first} true",
+        next_step=step,
     )
 
 
-def _install(gateway: str, release: str, python: str) -> str:
-    """Return how a gateway comes to the right ClusterShell."""
+def answers_step(door: str) -> str:
+    """Return how a user sees whether a gateway answers.
+
+    Args:
+        door: the ssh to it.
+    """
+    return f"Does the gateway answer, with this machine's keys? {door} true"
+
+
+def install_step(doors: Mapping[str, str], release: str, python: str) -> str:
+    """Return how gateways come to the right ClusterShell.
+
+    Args:
+        doors: the gateways that lack it, and the ssh to each.
+        release: of ClusterShell here.
+        python: the interpreter on gateways.
+    """
+    first, *others = doors
+    where = f"there, and on {fold(others)}" if others else "there"
     package = f"ClusterShell=={release}"
     if "/" in python:
-        return f"Install the same release there: ssh {gateway} {python} -m pip install {package}"
+        return f"Install the same release {where}: {doors[first]} {quoted(python)} -m pip install {package}"
     place = "/opt/clustershell"
     return (
-        f"Install the same release there: ssh {gateway} 'python3 -m venv {place} && {place}/bin/pip install "
+        f"Install the same release {where}: {doors[first]} 'python3 -m venv {place} && {place}/bin/pip install "
         f"{package}' (Debian has venv in python3-venv); and set `ssh: {{gateway_python: {place}/bin/python}}` "
         "in remedy.yaml."
     )
 
 
-def explain_stall(node: Node, gateway: str, seconds: float, began: bool) -> RemedyError:
-    """Return the error of a host that its gateway says nothing more of."""
+def explain_stall(
+    node: Node, gateway: str, door: str, seconds: float, *, began: bool
+) -> RemedyError:
+    """Return the error of a host that its gateway says nothing more of.
+
+    Args:
+        node: the host.
+        gateway: its gateway.
+        door: the ssh to that.
+        seconds: for how long.
+        began: whether its script had begun.
+    """
     what = (
         "its script was not over, past its deadline there"
         if began
@@ -81,26 +112,31 @@ def explain_stall(node: Node, gateway: str, seconds: float, began: bool) -> Reme
     )
     return UnreachableError(
         f"{at_host(node)}: unreachable through {gateway}: {what}, for {seconds:.0f} s",
-        next_step=f"Is the gateway frozen, or overloaded? ssh {gateway} uptime",
+        next_step=f"Is the gateway frozen, or overloaded? {door} uptime",
     )
 
 
-def explain_late(node: Node, gateway: str, seconds: float) -> RemedyError:
-    """Return the error of a host whose ssh its gateway ended at the deadline."""
+def explain_late(node: Node, gateway: str, door: str, seconds: float) -> RemedyError:
+    """Return the error of a host whose ssh its gateway, behind the ssh ``door``, ended at the deadline."""
     return UnreachableError(
         f"{at_host(node)}: unreachable through {gateway}: its ssh was not over after {seconds:.0f} s, and was "
         "ended there",
-        next_step="Is the host up, and does its sshd answer the gateway? "
-        f"ssh {gateway} ssh {node.ssh_address} true",
+        next_step=f"Is the host up, and does its sshd answer the gateway? {_by_hand(node, door)}",
     )
 
 
-def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
+def _by_hand(node: Node, door: str) -> str:
+    """Return how a user goes the way of a gateway to a host."""
+    return f"{door} {ssh_command(node)} true"
+
+
+def explain_ssh(node: Node, gateway: str, door: str, errors: str) -> RemedyError:
     """Return the error of an ssh on a gateway that did not come to the host's shell.
 
     Args:
         node: the host.
         gateway: where ssh ran.
+        door: the ssh to it.
         errors: what it printed.
 
     Returns:
@@ -109,7 +145,7 @@ def explain_ssh(node: Node, gateway: str, errors: str) -> RemedyError:
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(_ORNAMENTS)] or lines
     last = clipped(visible(telling[-1]), _SHOWN) if telling else "it printed nothing"
-    at, by_hand = at_host(node), f"ssh {gateway} ssh {node.ssh_address} true"
+    at, by_hand = at_host(node), _by_hand(node, door)
     if "IDENTIFICATION HAS CHANGED" in errors:
         return ChangedKeyError(
             f"{at}: the ssh host key that its gateway {gateway} knows has CHANGED: another machine, or "

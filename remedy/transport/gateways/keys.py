@@ -17,7 +17,7 @@ from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.spec import SshSpec
 from remedy.text import clipped, fold, quoted, to_paste, visible
-from remedy.transport.failures import at_host
+from remedy.transport.failures import at_host, ssh_command
 from remedy.transport.gateways.asking import (
     AT_ONCE,
     FAMILIES,
@@ -29,7 +29,7 @@ from remedy.transport.gateways.asking import (
     render_read,
     render_record,
 )
-from remedy.transport.gateways.failures import explain_ssh
+from remedy.transport.gateways.failures import answers_step, explain_ssh
 from remedy.transport.gateways.options import PLAIN
 from remedy.transport.gateways.routes import Routes
 from remedy.trust import HostKeys, KeyState
@@ -125,7 +125,7 @@ class GatewayKeys:
         gateway = next(iter(known))
         return UnreachableError(
             f"{at_host(self._node(name))}: its key could not be read through {fold(known)}",
-            next_step=f"See why: ssh {gateway} ssh -v {self._node(name).ssh_address} true",
+            next_step=f"See why: {self._routes.typed(gateway)} {ssh_command(self._node(name))} -v true",
         )
 
     def _disagreeing(self, name: str, known: Mapping[str, Seen]) -> RemedyError:
@@ -145,12 +145,13 @@ class GatewayKeys:
             message = clipped(visible(seen.message.strip()), _SHOWN)
             return RemedyError(
                 f"{name}: its key was not recorded on {gateway}: {message}",
-                next_step=f"Record it there by hand: ssh -t {gateway} ssh {self._node(name).ssh_address}",
+                next_step="Record it there by hand, in a terminal of the gateway: "
+                f"{ssh_command(self._node(name))}",
             )
         return self._explained(name, gateway, seen)
 
     def _explained(self, name: str, gateway: str, seen: Seen) -> RemedyError:
-        error = explain_ssh(self._node(name), gateway, seen.message)
+        error = explain_ssh(self._node(name), gateway, self._routes.typed(gateway), seen.message)
         error.next_step = to_paste(error.next_step, quoted(self._routes.inventory.path))
         return error
 
@@ -237,7 +238,7 @@ class GatewayKeys:
         last = clipped(visible(lines[-1]), _SHOWN) if lines else "it printed nothing"
         return UnreachableError(
             f"{at_host(self._node(name))}: its gateway {gateway} says nothing of its keys: {last}",
-            next_step=f"Does the gateway answer, with this machine's keys? ssh {gateway} true",
+            next_step=answers_step(self._routes.typed(gateway)),
         )
 
 

@@ -92,10 +92,10 @@ class Routes:
         node = self.inventory.node(gateway)
         return (*_ssh_words(node), node.ssh_address)
 
-    def level(self, name: str) -> int:
-        """Return how many gateways stand one behind the other on the way to a host or a gateway."""
+    def way(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """Return the sets of gateways on the way to a host or a gateway, the outermost first."""
         gateways = self.through(name)
-        return 1 + self.level(gateways[0]) if gateways else 0
+        return (*self.way(gateways[0]), gateways) if gateways else ()
 
     def typed(self, gateway: str) -> str:
         """Return the ssh with which a user comes to a gateway from here, up to its address."""

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from remedy.errors import RemedyError
 from remedy.inventory import Node
 from remedy.spec import SshSpec
-from remedy.text import quoted, to_paste
+from remedy.text import fold, quoted, to_paste
 from remedy.transport.failures import explain_flood
 from remedy.transport.gateways.errand import Errand, HostErrand
 from remedy.transport.gateways.failures import (
@@ -85,6 +85,7 @@ class Tree:
         self._heard: defaultdict[str, float] = defaultdict(float)
         self._round: gevent.Greenlet | None = None
         self._names = {routes.address(name): name for name in routes.gateways}
+        self._doors = {name: routes.typed(name) for name in routes.gateways}
 
     def __contains__(self, host: object) -> bool:
         """Say whether a host is reached through gateways."""
@@ -157,7 +158,7 @@ class Tree:
             own, password = privileges(node, script, self._sudo_password)
             # A gateway sends what is for one behind it, and for hosts behind that, to the latter: it would
             # log in to itself. So gateways are asked apart, a level at a time.
-            level = self._routes.level(name) if name in gateways else 0
+            level = len(self._routes.way(name)) if name in gateways else 0
             groups[(_login(node), own, password, level)].append(node)
         fanout = max(len(scripts) if together else self._spec.gateway_fanout, 1)
         ends = [
@@ -261,6 +262,7 @@ class Tree:
         node = host.node
         if event.kind == "route":
             host.gateway, host.routed = gateway, self._clock.seconds
+            host.door = self._door(gateway)
             errand.peaks[gateway] += 1
             self._heard[gateway] = max(self._heard[gateway], host.routed)
             self._listen(HostEvent(node.name, "connecting", f"through {gateway}"))
@@ -275,7 +277,9 @@ class Tree:
             else:
                 errand.forgo(host)
         elif event.kind == "late":
-            self._settle(errand, host, explain_late(node, host.gateway, errand.round_seconds))
+            self._settle(
+                errand, host, explain_late(node, host.gateway, host.door, errand.round_seconds)
+            )
         elif event.kind == "lost":
             self._settle(errand, host, self._lost(host, gateway))
 
@@ -292,10 +296,19 @@ class Tree:
             self._listen(HostEvent(host.node.name, errand.stage, seconds=seconds))
 
     def _lost(self, host: HostErrand, gateway: str) -> RemedyError:
-        tried = (gateway,) if gateway else self._routes.through(host.node.name)
+        outermost, *inner = self._routes.way(host.node.name)
         return explain_lost(
-            host.node, tried, self._faults, ClusterShell.__version__, self._spec.gateway_python
+            host.node,
+            {name: self._door(name) for name in ((gateway,) if gateway else outermost)},
+            self._faults,
+            ClusterShell.__version__,
+            self._spec.gateway_python,
+            self._door(inner[-1][0]) if inner else "",
         )
+
+    def _door(self, gateway: str) -> str:
+        """Return the ssh with which a user comes to a gateway."""
+        return self._doors.get(gateway) or f"ssh {quoted(gateway)}"
 
     def _settle(self, errand: Errand, host: HostErrand, error: RemedyError | None) -> None:
         """Hand on what a host said, or why it did not."""
@@ -356,7 +369,11 @@ class Tree:
                     age, limit = now - errand.began, total
             if age > limit:
                 error = explain_stall(
-                    host.node, host.gateway or "its gateways", age, host.began is not None
+                    host.node,
+                    host.gateway or fold(self._routes.way(host.node.name)[0]),
+                    host.door or self._door(self._routes.way(host.node.name)[0][0]),
+                    age,
+                    began=host.began is not None,
                 )
                 self._settle(errand, host, error)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from remedy.errors import InventoryError, RemedyError, SpecError
 from remedy.inventory import Inventory, Node
+from remedy.transport.gateways.failures import GatewayFault, explain_lost
 from remedy.transport.gateways.routes import ROOT, read_routes
 
 
@@ -139,3 +140,23 @@ def test_a_file_that_is_no_topology_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(RemedyError) as caught:
         read_routes("topology.conf", fleet(9, tmp_path))
     assert "[routes]" in caught.value.next_step
+
+
+def test_a_user_comes_to_a_gateway_as_remedy_does(tmp_path: Path) -> None:
+    head = {"ssh_hostname": "10.0.0.9", "ssh_user": "root", "ssh_key": "/a key"}
+    nodes = (Node("head", "10.0.0.9", data=head), Node("rack", "10.0.0.8"), Node("a", "10.0.0.1"))
+    inventory = Inventory(tmp_path / "inventory.py", nodes)
+    routes = read_routes({"head": "rack", "rack": "a"}, inventory)
+    assert routes.typed("head") == "ssh -l root -i '/a key' 10.0.0.9"
+    assert routes.typed("rack") == "ssh -l root -i '/a key' 10.0.0.9 ssh 10.0.0.8"
+    assert routes.way("a") == (("head",), ("rack",))
+    lost = explain_lost(
+        inventory.node("a"),
+        dict.fromkeys(("head1", "head2"), "ssh -l root 10.0.0.9"),
+        {name: GatewayFault("no ClusterShell", needs_install=True) for name in ("head1", "head2")},
+        "1.10.1",
+        "python3",
+    )
+    assert "Install the same release there, and on head2: ssh -l root 10.0.0.9 'python3" in str(
+        lost
+    )

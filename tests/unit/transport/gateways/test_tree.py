@@ -208,6 +208,19 @@ def test_a_gateway_behind_another_is_asked_by_that_and_not_by_itself(tmp_path: P
     }
 
 
+def test_where_a_gateway_behind_another_fails_the_next_step_goes_through_both(
+    tmp_path: Path,
+) -> None:
+    fake_ssh.put(tmp_path, "dead", "exit 255")
+    hosts = dict.fromkeys(["a", "dead"], "root")
+    answer = run(tmp_path, hosts, {"gw": "dead", "dead": "a"}, {"a": "echo x\n"})
+    kind, text = answer["outputs"]["a"][3:]
+    assert (kind, text.startswith("a: unreachable through gw: ")) == ("UnreachableError", True), (
+        text
+    )
+    assert text.endswith("? ssh gw ssh -l root dead true"), text
+
+
 @pytest.mark.full
 def test_a_host_that_floods_ends_alone(tmp_path: Path) -> None:
     fake_ssh.put(tmp_path, "loud", "exec yes a long line that is printed without an end")
