@@ -11,27 +11,22 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from remedy.firewall.nftables import rule_text
-from remedy.firewall.spans import of_networks
-from remedy.firewall.step import Side
 from remedy.spec import VerifySpec
 from remedy.verify.allreduce.plan import plan_ranks
 from remedy.verify.hosts import Participant
 from remedy.verify.verdict import Verdict
 from tests.local.hosts import NEEDS, Hosts
+from tests.local.rooms import EPHEMERAL, NETWORK, Rooms
 
 pytestmark = NEEDS
-EPHEMERAL = ((32768, 60999),)
-NETWORK = "10.77.0"
 Record = Callable[[str, object], None]
 
 
@@ -54,63 +49,6 @@ WORLDS = [
     pytest.param("gloo", 2, marks=pytest.mark.full),
     *(pytest.param("nccl", count, marks=on_gpu) for count in RANKS),
 ]
-
-
-class Rooms:
-    """Network namespaces that see each other through a switch, with a firewall in each.
-
-    The switch is in a namespace of its own, so that no rule of this machine has a say.
-    """
-
-    def __init__(self, count: int) -> None:
-        token = f"remedy-{secrets.token_hex(3)}"
-        self.switch = f"{token}-switch"
-        self.names = {f"gpu{number:02d}": f"{token}-{number}" for number in range(1, count + 1)}
-
-    def make(self) -> None:
-        ip("netns", "add", self.switch)
-        ip("-n", self.switch, "link", "add", "br0", "up", "type", "bridge")
-        for number, name in enumerate(self.names.values(), 1):
-            ip("netns", "add", name)
-            peer = ["peer", "name", f"port{number}", "netns", self.switch]
-            ip("-n", name, "link", "add", "eth0", "type", "veth", *peer)
-            ip("-n", self.switch, "link", "set", f"port{number}", "master", "br0", "up")
-            ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0")
-            for link in ("lo", "eth0"):
-                ip("-n", name, "link", "set", link, "up")
-
-    def remove(self) -> None:
-        for name in (*self.names.values(), self.switch):
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
-
-    def close(self, port: int) -> None:
-        """Close all that NCCL and gloo draw from, and leave the launcher's port open."""
-        rules = f"""
-            table inet filter {{
-                chain input {{
-                    type filter hook input priority 0; policy drop;
-                    iif "lo" accept
-                    ct state established,related accept
-                    tcp dport {port} accept
-                }}
-            }}"""
-        for name in self.names:
-            self.nft(name, rules)
-
-    def open(self) -> None:
-        """Add the rule that remedy adds."""
-        rule = rule_text(Side("in", of_networks([f"{NETWORK}.0/24"]), EPHEMERAL))
-        for name in self.names:
-            self.nft(name, f"insert rule inet filter input {rule}")
-
-    def nft(self, name: str, text: str) -> None:
-        """Have the kernel take rules in one host."""
-        words = ["ip", "netns", "exec", self.names[name], "nft", "-f", "-"]
-        subprocess.run(words, input=text, text=True, check=True)
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
 
 
 @pytest.fixture
@@ -173,14 +111,19 @@ def nccl() -> tuple[int, ...]:
 
 def kept(verdict: Verdict, record: Record) -> None:
     """Keep what was seen for the report."""
+    kept_of(verdict.model_dump(), record)
+
+
+def kept_of(verdict: Mapping[str, Any], record: Record) -> None:
+    """Keep what a document of a verdict says for the report."""
     import torch
 
     record("torch", torch.__version__)
-    if verdict.backend == "nccl":
+    if verdict["backend"] == "nccl":
         record("gpu", torch.cuda.get_device_name(0))
         record("nccl", ".".join(map(str, nccl())))
     for name in ("backend", "world_size", "busbw_gbps", "seconds"):
-        record(name, getattr(verdict, name))
+        record(name, verdict[name])
 
 
 @pytest.mark.parametrize(("backend", "count"), WORLDS)

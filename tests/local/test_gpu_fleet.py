@@ -1,0 +1,77 @@
+"""The whole command over ssh, on machines that share one GPU: red, mended, proved over NCCL, taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.hosts import NEEDS
+from tests.local.rooms import Machines
+from tests.local.test_gpu import Record, kept_of, on_gpu
+
+pytestmark = NEEDS
+SETTINGS = """\
+verify: {{backend: {backend}, ranks_per_host: 1, deadline: 90, sizes: [8, 1048576, 67108864]}}
+"""
+REMEDY = [sys.executable, "-m", "remedy"]
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Callable[[int], Machines]]:
+    needed = ("ip", "nft", "nsenter", "ssh-keygen", "/usr/sbin/sshd")
+    missing = [tool for tool in needed if shutil.which(tool) is None]
+    if os.geteuid() != 0 or missing:
+        pytest.skip(f"machines in namespaces need root and {', '.join(missing) or 'nothing else'}")
+    made: list[Machines] = []
+
+    def build(count: int) -> Machines:
+        made.append(Machines(count, tmp_path))
+        made[-1].make()
+        return made[-1]
+
+    yield build
+    for cluster in made:
+        cluster.remove()
+
+
+@pytest.mark.parametrize(
+    ("backend", "count"),
+    [
+        pytest.param("gloo", 2, marks=pytest.mark.full),
+        *(pytest.param("nccl", count, marks=on_gpu) for count in (2, 4)),
+    ],
+)
+def test_a_fleet_behind_closed_firewalls_is_mended_and_proved(
+    machines: Callable[[int], Machines], backend: str, count: int, record_property: Record
+) -> None:
+    fleet = machines(count)
+    inventory = str(fleet.inventory(SETTINGS.format(backend=backend)))
+    fleet.close(22)
+
+    def remedy(*words: str) -> tuple[int, dict[str, Any], str]:
+        ended = fleet.at_desk(*REMEDY, *words, "--json", seconds=240)
+        report = ended.stdout + ended.stderr
+        return ended.returncode, json.loads(ended.stdout or "{}"), report
+
+    status, document, report = remedy("verify", inventory)
+    assert status == 3, report
+    assert not document["verdict"]["passed"]
+    status, document, report = remedy("apply", inventory, "--yes")
+    assert status == 0, report
+    verdict = document["verdict"]
+    assert (verdict["backend"], verdict["hosts"], verdict["sum_exact"]) == (backend, count, True)
+    kept_of(verdict, record_property)
+    status, document, report = remedy("apply", inventory, "--yes")
+    assert status == 0, report
+    assert not document["plan"]["changes"], report
+    status, document, report = remedy("rollback", "latest", inventory, "--yes")
+    assert status == 0, report
+    status, document, report = remedy("verify", inventory)
+    assert status == 3, report
