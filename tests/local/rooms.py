@@ -85,7 +85,7 @@ for path in etc var root home; do
     mount -t overlay -o "lowerdir=/$path,upperdir=$3/over/$path/up,workdir=$3/over/$path/work" overlay "/$path"
 done
 mount -t tmpfs tmpfs /run && mkdir -p /run/sshd
-mount -t tmpfs -o size=1g tmpfs /dev/shm
+mount -t tmpfs -o size=64g tmpfs /dev/shm
 mount --bind "$1" /proc/sys/kernel/random/boot_id
 echo "$2" >/etc/hostname
 tr -d - <"$1" >/etc/machine-id

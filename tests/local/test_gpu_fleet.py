@@ -58,6 +58,7 @@ def test_a_fleet_behind_closed_firewalls_is_mended_and_proved(
     def remedy(*words: str) -> tuple[int, dict[str, Any], str]:
         ended = fleet.at_desk(*REMEDY, *words, "--json", seconds=240)
         report = ended.stdout + ended.stderr
+        print(words, report)
         return ended.returncode, json.loads(ended.stdout or "{}"), report
 
     status, document, report = remedy("verify", inventory)
