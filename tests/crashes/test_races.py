@@ -21,8 +21,13 @@ from tests.crashes.hosts import APPLY, REMEDY, SLOW, Site
 
 pytestmark = pytest.mark.lab
 
-# By the host's lock, or by who reads the host; by name, or, where the other has only just begun, without.
-REFUSED = ("locked by another run: ", "is at work there since ")
+# By the host's lock, or by who reads the host; by name, or, where the other has only just begun, without; or
+# because the other's changes still wait for their confirmation.
+REFUSED = (
+    "locked by another run: ",
+    "is at work there since ",
+    "about to change: the changes of run ",
+)
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.full)])
