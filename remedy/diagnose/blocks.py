@@ -20,6 +20,9 @@ _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{2,12})$")
 _PORT = re.compile(r"^\s*Port (\d{1,3}):$")
 _CA = re.compile(r"^CA '([\w.-]{1,40})'$")
 _VALUE = re.compile(r"^(?P<indent> *)(?P<name>[^:]{1,80}?) *: *(?P<value>.{0,200})$")
+_FIELD = re.compile(rb"^[ \t]+[\w][^:\n]{0,80}:(?: |$)")
+# What is repaired at the next reset, or never.
+_REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,18 @@ def signs_of(data: bytes) -> tuple[BlockSign, ...]:
     return signs
 
 
+def fields_of(data: bytes) -> frozenset[int]:
+    """Return the numbers of the lines that are fields of such blocks: alone they mean nothing.
+
+    Args:
+        data: the beginning of the file.
+    """
+    if SMI not in data and not IBSTAT.search(data):
+        return frozenset()
+    lines = data[:LARGEST].split(b"\n")
+    return frozenset(number for number, line in enumerate(lines, 1) if _FIELD.match(line))
+
+
 def _cards(lines: list[str]) -> Iterator[BlockSign]:
     """Yield what ``nvidia-smi -q`` shows of faulty cards.
 
@@ -96,7 +111,7 @@ def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, flo
         yield "gpu-hardware-xid", 0.9
     elif name == "Remapping Failure Occurred" and value == "Yes":
         yield "gpu-hardware-xid", 0.95
-    elif name in ("Pending", "Pending Page Blacklist") and value == "Yes":
+    elif name in ("Pending", "Pending Page Blacklist", *_REPAIRS) and value == "Yes":
         yield "gpu-hardware-xid", 0.8
     elif "Fabric" in above and (name, value) == ("State", "In Progress"):
         yield "fabricmanager-not-running", 0.85

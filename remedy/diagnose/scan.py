@@ -53,9 +53,9 @@ class Event:
     source: str
     line: int
     text: str
-    rank: int | None
-    host: str
-    time: float | None
+    rank: int | None = None
+    host: str = ""
+    time: float | None = None
     details: dict[str, str] = field(default_factory=dict)
     causes: tuple[CauseWeight, ...] = ()
     meaning: str = ""
@@ -161,6 +161,7 @@ class _Scan:
         self.time: float | None = None
         self.allowance = Allowance(SECONDS)
         self.unread = Unread()
+        self.fields: frozenset[int] = frozenset()  # lines that are read as parts of blocks
         self.windows = 0  # of the line that was read last, where it is a very long one
 
     def run(self, data: Iterator[bytes]) -> LogScan:
@@ -171,7 +172,10 @@ class _Scan:
             if not size:
                 opening = block[:OPENING]
                 self._beheaded(block)
-                self.events += _of_blocks(self.source.name, block)
+                self.events += [
+                    _of_block(self.source.name, sign) for sign in blocks.signs_of(block)
+                ]
+                self.fields = blocks.fields_of(block)
             size += len(block)
             hits += self._hits(kept, block)
             # What follows a hit has to be there before it is tried.
@@ -250,15 +254,15 @@ class _Scan:
     def _hit(self, buffer: bytes, hit: int) -> int:
         """Try the entries on the line of a hit; return how far it was read, or need not be."""
         begin, end = _bounds(buffer, hit)
+        if self.lines + 1 in self.fields:
+            return end
         raw = buffer[begin:end]
         if TRACEBACK in raw:
             self._exception(buffer, begin, end)
             return end
-        symptoms: dict[str, Symptom] = {}
-        for number in sorted(self.index.held(raw)):
-            for entry in self.index.entries.get(self.index.literals[number], ()):
-                if self.counts[entry.id] < _most(entry):
-                    symptoms[entry.id] = entry
+        held = (self.index.literals[number] for number in sorted(self.index.held(raw)))
+        entries = chain.from_iterable(self.index.entries.get(literal, ()) for literal in held)
+        symptoms = {e.id: e for e in entries if self.counts[e.id] < _most(e)}
         if not symptoms:
             return end
         if _is_cut(buffer, begin, end):
@@ -351,22 +355,18 @@ class _Scan:
         return self.time
 
 
-def _of_blocks(name: str, block: bytes) -> Iterator[Event]:
-    """Yield what blocks of names and values show, where a log is what a tool printed of a host."""
-    for sign in blocks.signs_of(block):
-        yield Event(
-            symptom=f"{BLOCKS}-{sign.label}",
-            role=Role.CAUSE if sign.weight >= CLEAR else Role.SIGN,
-            source=name,
-            line=sign.line,
-            text=sign.text,
-            rank=None,
-            host="",
-            time=None,
-            details={"device": sign.device},
-            causes=(CauseWeight(label=sign.label, weight=sign.weight),),
-            meaning="what a tool shows of the state of this host.",
-        )
+def _of_block(name: str, sign: blocks.BlockSign) -> Event:
+    """Return what a block of names and values shows, where a log is what a tool printed of a host."""
+    return Event(
+        symptom=f"{BLOCKS}-{sign.label}",
+        role=Role.CAUSE if sign.weight >= CLEAR else Role.SIGN,
+        source=name,
+        line=sign.line,
+        text=sign.text,
+        details={"device": sign.device},
+        causes=(CauseWeight(label=sign.label, weight=sign.weight),),
+        meaning="what a tool shows of the state of this host.",
+    )
 
 
 def _most(entry: Symptom) -> int:

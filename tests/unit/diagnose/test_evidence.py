@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from remedy.diagnose.lines import clean, time_of
-from remedy.diagnose.logs import diagnose_lines
+from remedy.diagnose.logs import diagnose_lines, diagnose_paths
 
+SMI_OF_H200 = Path(__file__).parents[2] / "diagnose" / "tools" / "nvidia-smi-h200.txt"
 SMI = """==============NVSMI LOG==============
 
 Driver Version                            : 535.104.05
@@ -75,6 +77,31 @@ def _ports(*ports: tuple[str, str, str]) -> list[str]:
 
 
 UP = ("Active", "LinkUp", "InfiniBand")
+
+
+def test_a_healthy_card_is_not_called_faulty() -> None:
+    """Everything that `nvidia-smi -q` printed of an H200 that worked; its numbers are taken out."""
+    found = diagnose_paths([SMI_OF_H200])
+    assert (found.label, found.notes) == ("unknown", ())
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"),
+    [
+        ("TPC Repair Pending                             : No", "Yes"),
+        ("Unrepairable Memory                            : No", "Yes"),
+        ("Remapping Failure Occurred                     : No", "Yes"),
+        ("GPU Recovery Action                                : None", "Reset"),
+    ],
+)
+def test_one_value_makes_it_faulty(line: str, broken: str) -> None:
+    text = SMI_OF_H200.read_text()
+    assert text.count(line) == 1
+    name = line.split(":")[0]
+    found = diagnose_lines({"smi": text.replace(line, f"{name}: {broken}").splitlines()})
+    assert found.label == "gpu-hardware-xid"
+    assert found.lead is not None
+    assert name.strip() in found.lead.text
 
 
 @pytest.mark.parametrize(
