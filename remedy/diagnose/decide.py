@@ -18,11 +18,17 @@ from remedy.diagnose.diagnosis import (
     Quote,
     sure,
 )
-from remedy.diagnose.differing import of_different_collectives
+from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
-from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.hangs import (
+    PEER,
+    ended_from_outside,
+    of_a_start,
+    of_an_open_end,
+    ranks_behind,
+)
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
@@ -63,7 +69,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    events = in_place(in_phase(standing(events_that_count(scans), scans), scans))
+    events = in_place(in_phase(standing(events_that_count(scans), scans), scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
@@ -118,12 +124,14 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
-        return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
+        return of_an_open_end(scans) or Diagnosis(
+            label=HEALTHY, candidates=candidates, **sure(MOVING)
+        )
     if events.failures and (failed := _of_failures(scans, events)):
         return failed
     if events.effects and not events.killed:
-        differing = of_different_collectives(events.effects)
-        return differing or _answer(events.effects, events.signs, events.effects)
+        waits = of_waits(events.effects, events.signs, scans)
+        return waits or _answer(events.effects, events.signs, events.effects)
     if events.killed:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
@@ -221,7 +229,8 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         moves = events.good or any(are_moving(scan.steps) for scan in scans)
         moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
         if moves and not failures:
-            return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
+            healthy = Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
+            return of_an_open_end(scans) or healthy
         if failures:
             notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
         elif not events.signs and (hang := of_a_start(scans)):

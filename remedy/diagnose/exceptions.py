@@ -75,6 +75,8 @@ _OF_THE_WEB = re.compile(r"https?://|HTTPS?Connection|huggingface|wandb|\burl\b"
 _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
+# An exception that gathers those of other processes names each on a line of its own, with its place.
+_OF_OTHERS = re.compile(r"\[[^\]\n]{1,60}\] ?(?P<text>(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): .+)")
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 
 
@@ -96,7 +98,9 @@ class Raised:
 
     @property
     def causes(self) -> tuple[CauseWeight, ...]:
-        """What it speaks for while nothing explains it."""
+        """What it speaks for while nothing explains it; one that gathers others for what these speak for."""
+        if inner := next(filter(None, map(_OF_OTHERS.match, self.more)), None):
+            return Raised(inner["text"], self.after, self.file).causes
         if _OF_THE_WEB.search(self.text):
             return (_PROGRAM,)
         label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
