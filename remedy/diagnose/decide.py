@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.chains import without_wrappers
+from remedy.diagnose.chains import without_repeated_blame, without_wrappers
 from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
@@ -107,7 +107,7 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
     failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
-    failures = without_wrappers(failures, effects, scans)
+    failures = without_repeated_blame(without_wrappers(failures, effects, scans), scans)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,

@@ -124,6 +124,28 @@ NARROW = (
         because="a port is taken, or the address to listen on is not this host's",
     ),
     words(
+        r"(?i)(?:\bnot reach|unreach|fail|cannot|unable|denied|refused).{0,60}\b(?:via|by|over|through|with) ssh\b"
+        r"|\bpassword-?less ssh\b",
+        ("ssh-launch-failure", 0.6),
+        ("hostname-unresolvable", 0.42),
+        ("firewall-ports", 0.36),
+        because="the launcher did not get into a host by ssh",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?(?:load|open|find) .{{0,30}}\b(?:shared )?librar(?:y|ies)\b",
+        ("missing-library", 0.57),
+        ("env-not-propagated", 0.46),
+        ("multi-python", 0.36),
+        because="the loader does not find a library",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?start .{{0,24}}\bserver\b",
+        ("master-port-in-use", 0.56),
+        ("wrong-interface", 0.45),
+        (APPLICATION, 0.44),
+        because="a server could not listen: its port is taken, or its address is not this host's",
+    ),
+    words(
         rf"{_FAILS} (?:to )?(?:parse|look ?up|understand|interpret) (?:the |an? |this )?(?:\w+ )?"
         r"(?:addr(?:ess)?|host ?name|host|end ?point)\b",
         ("hostname-unresolvable", 0.57),
