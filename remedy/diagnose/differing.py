@@ -16,12 +16,14 @@ SHOWN_TO_DIFFER = LIKELY + 0.01  # where the lines show that the ranks wait in o
 SCORE, AFTER = 0.62, 0.5
 NOTE = "ranks wait in different collectives under one number: compare what each of them ran last"
 NOTE_OF_SIZES = "ranks wait in one collective with different sizes: compare what each of them sends"
-NOTE_OF_NUMBERS = "ranks wait in different collectives, and none is gone: compare what each of them ran last"
+NOTE_OF_NUMBERS = (
+    "ranks wait in different collectives, and none is gone: compare what each of them ran last"
+)
 NOTE_OF_NOBODY = f"every rank waits in the same collective, so that none of them is gone; {HINT}"
 
 # Numbered apart, or no operation at all.
 _NOT_COMPARED = frozenset(("", "SEND", "RECV", "COALESCED", "UNKNOWN"))
-# Every rank sends as much as the others; in those that are not here the root, or each rank, may have its own size.
+# Every rank sends as much as the others; in all that is not here a rank may have a size of its own.
 _OF_ONE_SIZE = frozenset(
     ("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE")
 )
@@ -29,7 +31,9 @@ _OF_ONE_SIZE = frozenset(
 _OF_ALL = frozenset(
     (*("ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER"), "_REDUCE_SCATTER_BASE")
 )
-_ALL_OF_THEM = 0.66  # how likely it is that a rank stalled where all wait, as far as the logs at hand show
+_ALL_OF_THEM = (
+    0.66  # how likely it is that a rank stalled where all wait, as far as the logs at hand show
+)
 _NOBODY = 0.6  # and where their number shows that no rank is missing
 
 
@@ -127,9 +131,12 @@ def _between(setting: JobSetting, unfit: Collection[str]) -> list[tuple[str, str
     link = ("ib-link-fault", "or a link of the adapters between them went down")
     route = ("network-unreachable", "or the way between the hosts was cut")
     closed = ("firewall-ports", "or a firewall began to drop what they send")
-    program = (APPLICATION, "or the program: a kernel that does not end, or ranks that run different ones")
+    program = (
+        APPLICATION,
+        "or the program: a kernel that does not end, or ranks that run different ones",
+    )
     is_of_rdma = bool(setting.networks & {INFINIBAND, ROCE, FABRIC})
-    order = (link, program, route, cards) if is_of_rdma else (route, closed, program, link, cards)
+    order = [link, program, route, cards] if is_of_rdma else [route, closed, program, link, cards]
     if setting.is_of_one_host:
-        order = (cards, program)
+        order = [cards, program]
     return [cause for cause in order if cause[0] not in unfit]

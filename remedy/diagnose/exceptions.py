@@ -35,7 +35,8 @@ _SYSTEM_ERROR = re.compile(
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device|basic_ios|ios_base"
-    r"|open files|Input/output error|Read-only file|already in use|not known|name resolution|unreachable|[Rr]efused|reset by peer|file handle"
+    r"|Input/output error|Read-only file|open files|already in use|not known|name resolution|unreachable"
+    r"|[Rr]efused|reset by peer|file handle"
     r"|[Bb]roken pipe|[Tt]imed out|[Aa]ll_?[Rr]educe|/collective/|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
 )
 # Its message is that of the system, and nothing of the program's.
@@ -89,7 +90,9 @@ _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
 # An exception that gathers those of other processes names each on a line of its own, with its place.
-_OF_OTHERS = re.compile(r"\[[^\]\n]{1,60}\] ?(?P<text>(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): .+)")
+_OF_OTHERS = re.compile(
+    r"\[[^\]\n]{1,60}\] ?(?P<text>(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): .+)"
+)
 _NAMED = re.compile(r"(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)\b: .+")
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 

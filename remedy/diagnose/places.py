@@ -40,7 +40,9 @@ _OF_SHARED_MEMORY = (
 
 
 # NCCL's peers are ranks: of a job on several hosts, those at such an address gave one that leads nowhere.
-_OF_PEERS = re.compile(r"NCCL (?:WARN|INFO)\b|\b(?:socket\w*Connect|ncclOsSocket\w*): [Cc]onnect to")
+_OF_PEERS = re.compile(
+    r"NCCL (?:WARN|INFO)\b|\b(?:socket\w*Connect|ncclOsSocket\w*): [Cc]onnect to"
+)
 _OF_NO_HOST = (
     CauseWeight(
         label="wrong-interface",
@@ -87,7 +89,9 @@ def _of_shared_memory(event: Event, shared: Iterable[tuple[str, int]]) -> Event 
 
 def _of_loopback(event: Event) -> Event | None:
     """Return an event in which NCCL seeks a rank at its own loopback address, None for another one."""
-    if event.role is Role.HARMLESS or not (_OF_PEERS.search(event.text) and _LOOPBACK.search(event.text)):
+    if event.role is Role.HARMLESS or not (
+        _OF_PEERS.search(event.text) and _LOOPBACK.search(event.text)
+    ):
         return None
     return replace(event, role=Role.CAUSE, causes=_OF_NO_HOST)
 

@@ -124,7 +124,8 @@ NARROW = (
         because="a port is taken, or the address to listen on is not this host's",
     ),
     words(
-        r"(?i)(?:\bnot reach|unreach|fail|cannot|unable|denied|refused).{0,60}\b(?:via|by|over|through|with) ssh\b"
+        r"(?i)(?:\bnot reach|unreach|fail|cannot|unable|denied|refused).{0,60}"
+        r"\b(?:via|by|over|through|with) ssh\b"
         r"|\bpassword-?less ssh\b",
         ("ssh-launch-failure", 0.6),
         ("hostname-unresolvable", 0.42),
@@ -162,7 +163,9 @@ NARROW = (
         because="no address was found where one was asked for",
     ),
 )
-_OTHERS = r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|engines?|process(?:es)?)"
+_OTHERS = (
+    r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|engines?|process(?:es)?)"
+)
 # Read after them, of every line and of every exception.
 PLAIN = (
     words(

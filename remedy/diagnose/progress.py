@@ -128,7 +128,9 @@ def was_warned(scan: LogScan) -> bool:
     if any(event.role is not Role.GOOD for event in scan.events):
         return True
     lines = scan.tail.splitlines()[-MOST_LINES:]
-    return any(_WARNING.search(line) or _WENT_WRONG.search(line) or meaning_of(line) for line in lines)
+    return any(
+        _WARNING.search(line) or _WENT_WRONG.search(line) or meaning_of(line) for line in lines
+    )
 
 
 def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:

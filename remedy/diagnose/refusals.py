@@ -248,9 +248,18 @@ _MEANINGS = (
 # Programs that print the number alone; of the small ones only those that are seldom a code of another kind.
 _ERRNO = r"\((?:error|errno|err)[ :=]{1,3}(?P<errno>\d{1,3}) ?\)"
 _NUMBERS = {
-    **{"24": "EMFILE", "28": "ENOSPC", "98": "EADDRINUSE", "99": "EADDRNOTAVAIL"},
-    **{"101": "ENETUNREACH", "103": "ECONNABORTED", "104": "ECONNRESET", "110": "ETIMEDOUT"},
-    **{"111": "ECONNREFUSED", "112": "EHOSTDOWN", "113": "EHOSTUNREACH", "116": "ESTALE"},
+    "24": "EMFILE",
+    "28": "ENOSPC",
+    "98": "EADDRINUSE",
+    "99": "EADDRNOTAVAIL",
+    "101": "ENETUNREACH",
+    "103": "ECONNABORTED",
+    "104": "ECONNRESET",
+    "110": "ETIMEDOUT",
+    "111": "ECONNREFUSED",
+    "112": "EHOSTDOWN",
+    "113": "EHOSTUNREACH",
+    "116": "ESTALE",
 }
 _ALL = (*NARROW, *_MEANINGS, *PLAIN, *ENDED)
 

@@ -161,13 +161,15 @@ def test_a_hang_after_nccls_ranks_met_may_lose_long_messages() -> None:
 
 
 def test_lines_before_the_first_time_of_a_log_stand_before_it() -> None:
-    lines = [
-        "cudaSetDevice(0) error( cudaErrorDevicesUnavailable): CUDA-capable device(s) is/are busy or unavailable",
-        "MPICH ERROR [Rank 3] [job id 5.0] [Fri Aug 28 22:45:13 2026] [nid004069] - Abort(1) (rank 3 in comm 432): "
-        "application called MPI_Abort(comm=0xC4000001, 1) - process 3",
-    ]
+    busy = "cudaSetDevice(0) error( cudaErrorDevicesUnavailable): CUDA-capable device(s) is/are busy or"
+    abort = (
+        "MPICH ERROR [Rank 3] [job id 5.0] [Fri Aug 28 22:45:13 2026] [nid004069] - Abort(1) (rank 3 in comm "
+        "432): application called MPI_Abort(comm=0xC4000001, 1) - process 3"
+    )
+    lines = [f"{busy} unavailable", abort]
     found = diagnose_lines({"log": lines})
     assert (found.label, found.confidence) == ("stale-process", "possible")
-    assert found.lead is not None and found.lead.line == 1
+    assert found.lead is not None
+    assert found.lead.line == 1
     labels = [candidate.label for candidate in found.candidates]
     assert {"container-gpu-runtime", "nofile-limit"} <= set(labels)

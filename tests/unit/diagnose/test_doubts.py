@@ -121,14 +121,18 @@ def test_a_log_in_which_nobody_waits_may_be_that_of_a_rank_that_is_gone() -> Non
 
 
 def test_what_is_between_ranks_goes_with_the_network_of_the_job() -> None:
-    adapters = "gpu01:812:901 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eno1:10.0.0.1<0>"
+    adapters = (
+        "gpu01:812:901 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eno1:10.0.0.1<0>"
+    )
     diagnosis = diagnosis_of(adapters, *(WAITED.format(rank, 12) for rank in range(2)))
     assert diagnosis.candidates[1].label == "ib-link-fault"
 
 
 def test_two_texts_of_one_fact_are_one_witness() -> None:
-    closed = "gpu01:22:46 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by remote peer gpu02<48728>"
-    error = "[rank0]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+    closed = (
+        "gpu01:22:46 [0] misc/socket.cc:72 NCCL WARN Net : Connection closed by remote peer g2<4>"
+    )
+    error = "[rank0]: ncclRemoteError: A call failed possibly due to a network error"
     alone, both = diagnosis_of(closed), diagnosis_of(closed, error)
     assert both.label == "peer-died-timeout"
     assert both.certainty == alone.certainty

@@ -13,7 +13,9 @@ RAISED = (
     "{0}, NCCL version 2.28.9"
 )
 USAGE = "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."
-REMOTE = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+REMOTE = (
+    "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting"
+)
 NO_INTERFACE = "Bootstrap : no socket interface found"
 REFUSED = (
     "socketPollConnect: connect to 10.77.0.1<33493> returned Connection refused, exceeded error retry "
@@ -62,3 +64,22 @@ def test_a_line_is_a_warning_only_right_under_the_head() -> None:
     assert as_warning(f"[rank1]: {NO_INTERFACE}", head, len(head)) == (
         f"[rank1]: NCCL WARN {NO_INTERFACE}"
     )
+
+
+XLA = (
+    "jax.errors.JaxRuntimeError: INTERNAL: nccl_communicator.cc:412: NCCL operation ncclCommInitRank(&comm, "
+    "2, id, 1, &config) failed: invalid usage (run with NCCL_DEBUG=WARN for details). Last NCCL warning(error) "
+    "log entry (may be unrelated) 'Bootstrap : no socket interface found'."
+)
+TESTS = (
+    "gpu02: Test NCCL failure common.cu:1005 'invalid usage (run with NCCL_DEBUG=WARN for details) / "
+    "Bootstrap : no socket interface found'"
+)
+
+
+@pytest.mark.parametrize("line", [XLA, TESTS], ids=["XLA", "nccl-tests"])
+def test_a_warning_that_stands_beside_the_kind_is_the_cause(line: str) -> None:
+    found = diagnose_lines({"log": [line]})
+    assert found.label == "wrong-interface"
+    assert found.lead is not None
+    assert "WARN Bootstrap" not in found.lead.text

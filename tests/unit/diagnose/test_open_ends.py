@@ -34,14 +34,16 @@ def test_a_program_that_says_that_it_is_done_is_healthy(end: str) -> None:
 
 
 def test_one_rank_that_says_so_is_enough() -> None:
-    assert diagnose_lines({"a.log": [*STEPS, "training finished"], "b.log": STEPS}).label == "healthy"
+    assert (
+        diagnose_lines({"a.log": [*STEPS, "training finished"], "b.log": STEPS}).label == "healthy"
+    )
 
 
 @pytest.mark.parametrize(
     "warning",
     [
         "UserWarning: Grad strides do not match bucket view strides.",
-        "[W1126 03:10:10.788316210 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved.",
+        "[W1126 03:10:10.788316210 socket.cpp:207] [c10d] The hostname of the client cannot be told.",
         "libtpu.so already in used by another process. Not attempting to load libtpu.so in this process.",
         "ringer: dial 10.0.0.4:7001: Network is unreachable",
     ],

@@ -176,3 +176,97 @@ def test_an_exception_that_gathers_others_speaks_for_what_they_do(inner: str, la
         inner,
     ]
     assert diagnosed(*raised).label == label
+
+
+CHAIN = [
+    "Traceback (most recent call last):",
+    '  File "serve.py", line 9, in listen',
+    "    bind()",
+    "OSError: [Errno 98] Address already in use",
+    "",
+    "{0}",
+    "",
+    "Traceback (most recent call last):",
+    '  File "serve.py", line 19, in main',
+    "    listen()",
+    "acme.RingError: the ring is no ring",
+]
+
+
+@pytest.mark.parametrize(
+    ("mark", "label"),
+    [
+        (
+            "The above exception was the direct cause of the following exception:",
+            "master-port-in-use",
+        ),
+        (
+            "During handling of the above exception, another exception occurred:",
+            "master-port-in-use",
+        ),
+        ("the ring goes on", "application-error"),
+    ],
+)
+def test_an_exception_that_names_nothing_leaves_it_to_the_one_it_was_raised_from(
+    mark: str, label: str
+) -> None:
+    assert diagnosed(*(line.format(mark) for line in CHAIN)).label == label
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("ZeroDivisionError: no samples in this shard", "likely"),
+        ("AssertionError", "possible"),
+        ("acme.RingError: the scheduler did not come up", "possible"),
+    ],
+)
+def test_an_exception_about_what_a_program_runs_with_is_its_own_fault_at_most_possibly(
+    text: str, confidence: str
+) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    x()",
+        text,
+    ]
+    found = diagnosed(*raised)
+    assert (found.label, found.confidence) == ("application-error", confidence)
+
+
+def test_a_worker_of_a_loader_passes_on_what_it_raised() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    for batch in loader:",
+        "RuntimeError: Caught OSError in DataLoader worker process 0.",
+        "Original Traceback (most recent call last):",
+        '  File "data.py", line 3, in fetch',
+        "    read()",
+        "OSError: [Errno 116] Stale file handle",
+    ]
+    assert diagnosed(*raised).label == "storage-fault"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("acme.comm.StreamClosedError: Stream is closed", "peer-died-timeout"),
+        (
+            "concurrent.futures.process.BrokenProcessPool: A process in the pool was ended",
+            "peer-died-timeout",
+        ),
+        ("RuntimeError: write(): fd 29 failed with Input/output error", "storage-fault"),
+        ("acme.StartError: could not start the gRPC server", "master-port-in-use"),
+        ("acme.LoadError: cannot load the MPI library", "missing-library"),
+        ("acme.LaunchError: gpu02 was not reachable via ssh", "ssh-launch-failure"),
+    ],
+)
+def test_an_exception_is_read_by_its_kind_and_its_words(text: str, label: str) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    x()",
+        text,
+    ]
+    assert diagnosed(*raised).label == label
