@@ -226,9 +226,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
-        moves = events.good or any(are_moving(scan.steps) for scan in scans)
-        moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
-        if moves and not failures:
+        if not failures and _moves(scans, events):
             healthy = Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
             return of_an_open_end(scans) or healthy
         if failures:
@@ -241,6 +239,13 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if not diagnosis.candidates and (words := by_words(scans)):
         diagnosis = of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
+
+
+def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:
+    """Return whether a run came beyond its set-up, and nobody stopped it by hand."""
+    if any(is_stopped_by_hand(scan.tail) for scan in scans):
+        return False
+    return events.good or any(are_moving(scan.steps) for scan in scans)
 
 
 def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis | None:

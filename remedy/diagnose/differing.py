@@ -70,18 +70,23 @@ def _difference(waits: Sequence[Wait], complete: bool) -> str:
     # Each group of ranks counts its own: where the lines name them, those of one alone are compared.
     if len({wait.group for wait in waits}) > 1 or operations & _NOT_COMPARED:
         return ""
-    numbers = {wait.number for wait in waits}
-    if len(numbers) == 1 and len(operations) > 1:
+    is_one_number = len({wait.number for wait in waits}) == 1
+    if is_one_number and len(operations) > 1:
         return NOTE
-    is_one_group = share_a_group(waits) or (complete and len(waits) == 2)
-    if not is_one_group:
+    if not (share_a_group(waits) or (complete and len(waits) == 2)):
         return ""
-    if len(numbers) == 1 and operations <= _OF_ONE_SIZE and len({wait.size for wait in waits}) > 1:
-        return NOTE_OF_SIZES
-    behind = {wait.operation for wait in waits if wait.number == min(numbers)}
-    ahead = {wait.operation for wait in waits if wait.number > min(numbers)}
-    is_past = bool(ahead) and behind <= _OF_ALL and behind.isdisjoint(ahead)
-    return NOTE_OF_NUMBERS if complete and is_past else ""
+    if is_one_number:
+        sizes = {wait.size for wait in waits}
+        return NOTE_OF_SIZES if operations <= _OF_ONE_SIZE and len(sizes) > 1 else ""
+    return NOTE_OF_NUMBERS if complete and _is_past(waits) else ""
+
+
+def _is_past(waits: Sequence[Wait]) -> bool:
+    """Return whether ranks are past a collective that others wait in, and that needs all of them to end."""
+    least = min(wait.number for wait in waits)
+    behind = {wait.operation for wait in waits if wait.number == least}
+    ahead = {wait.operation for wait in waits if wait.number > least}
+    return behind <= _OF_ALL and behind.isdisjoint(ahead)
 
 
 def _of_difference(waits: Sequence[Wait], note: str, score: float) -> Diagnosis:
