@@ -1,13 +1,16 @@
-"""Exceptions that were raised from another one: they report it to their caller, and say nothing else."""
+"""Exceptions that were raised from another one, or while it was handled: they report it to their caller."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 # What Python prints between an exception and the one that was raised from it.
 _FROM = "The above exception was the direct cause of the following exception"
+_WHILE = "During handling of the above exception, another exception occurred"
 INNER = 4  # lines before it in which the inner exception ends
 OUTER = 60  # lines after it in which the outer one ends
 
@@ -27,7 +30,7 @@ def without_wrappers(
     spans = {
         scan.name: [
             (at, at + OUTER)
-            for at in _marks(scan)
+            for at in _marks(scan, _FROM)
             if any(
                 effect.source == scan.name and at - INNER <= effect.line < at for effect in effects
             )
@@ -41,11 +44,47 @@ def without_wrappers(
     ]
 
 
-def _marks(scan: LogScan) -> list[int]:
+def without_repeated_blame(failures: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:
+    """Leave out the exceptions that name nothing and were raised from one that names what failed.
+
+    Args:
+        failures: what the logs report.
+        scans: the logs.
+    """
+    named = {
+        (event.source, event.line)
+        for event in failures
+        if event.causes and max(event.causes, key=lambda c: c.weight).label != APPLICATION
+    }
+    spans = {
+        scan.name: [
+            (at, at + OUTER)
+            for at in _marks(scan, _FROM, _WHILE)
+            if any((scan.name, at - before) in named for before in range(1, INNER + 1))
+        ]
+        for scan in scans
+    }
+    outer = {
+        id(next((event for event in failures if _is_within(event, name, span)), None))
+        for name, ends in spans.items()
+        for span in ends
+    }
+    return [event for event in failures if id(event) not in outer or not _names_nothing(event)]
+
+
+def _is_within(event: Event, name: str, span: tuple[int, int]) -> bool:
+    return event.source == name and span[0] < event.line <= span[1]
+
+
+def _names_nothing(event: Event) -> bool:
+    return event.symptom == EXCEPTION and {cause.label for cause in event.causes} == {APPLICATION}
+
+
+def _marks(scan: LogScan, *texts: str) -> list[int]:
     """Return the lines at the end of a log that stand between two exceptions."""
     ending = scan.tail.rstrip("\n").split("\n")
     return [
         scan.lines - after
         for after, line in enumerate(reversed(ending))
-        if _FROM in line and scan.lines > after
+        if any(text in line for text in texts) and scan.lines > after
     ]

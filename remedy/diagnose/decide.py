@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.chains import without_wrappers
+from remedy.diagnose.chains import without_repeated_blame, without_wrappers
 from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
@@ -18,11 +18,17 @@ from remedy.diagnose.diagnosis import (
     Quote,
     sure,
 )
-from remedy.diagnose.differing import of_different_collectives
+from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
-from remedy.diagnose.hangs import PEER, ended_from_outside, of_a_start, ranks_behind
+from remedy.diagnose.hangs import (
+    PEER,
+    ended_from_outside,
+    of_a_start,
+    of_an_open_end,
+    ranks_behind,
+)
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
@@ -63,7 +69,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    events = in_place(in_phase(standing(events_that_count(scans), scans), scans))
+    events = in_place(in_phase(standing(events_that_count(scans), scans), scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
@@ -101,7 +107,7 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
     failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
-    failures = without_wrappers(failures, effects, scans)
+    failures = without_repeated_blame(without_wrappers(failures, effects, scans), scans)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,
@@ -118,12 +124,14 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )
-        return Diagnosis(label=HEALTHY, candidates=candidates, **sure(MOVING))
+        return of_an_open_end(scans) or Diagnosis(
+            label=HEALTHY, candidates=candidates, **sure(MOVING)
+        )
     if events.failures and (failed := _of_failures(scans, events)):
         return failed
     if events.effects and not events.killed:
-        differing = of_different_collectives(events.effects)
-        return differing or _answer(events.effects, events.signs, events.effects)
+        waits = of_waits(events.effects, events.signs, scans)
+        return waits or _answer(events.effects, events.signs, events.effects)
     if events.killed:
         return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
@@ -218,10 +226,9 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not events.traces:
         failures = [line for scan in scans for line in failure_lines(scan.tail)]
-        moves = events.good or any(are_moving(scan.steps) for scan in scans)
-        moves = moves and not any(is_stopped_by_hand(scan.tail) for scan in scans)
-        if moves and not failures:
-            return Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
+        if not failures and _moves(scans, events):
+            healthy = Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
+            return of_an_open_end(scans) or healthy
         if failures:
             notes.append(f"no entry of the catalogue explains: {failures[-1][:200]}")
         elif not events.signs and (hang := of_a_start(scans)):
@@ -232,6 +239,13 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if not diagnosis.candidates and (words := by_words(scans)):
         diagnosis = of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
+
+
+def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:
+    """Return whether a run came beyond its set-up, and nobody stopped it by hand."""
+    if any(is_stopped_by_hand(scan.tail) for scan in scans):
+        return False
+    return events.good or any(are_moving(scan.steps) for scan in scans)
 
 
 def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis | None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
-from remedy.diagnose.hangs import COLLECTIVE, PEER
-from remedy.diagnose.job_setting import together
+from remedy.diagnose.hangs import PEER
 from remedy.diagnose.progress import failure_lines
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.refuted import goes_on_after
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.waits import all_wait, waits_of
 from remedy.diagnose.words import says_otherwise
 
 # Causes by which somebody suffers from another: what the line itself says in the system's words comes first.
@@ -67,8 +67,8 @@ def _doubts(
     labels = OF_OTHERS if is_of_others else (label,)
     if says_otherwise(scans, lead, labels, of_others=is_of_others):
         yield "a line before it reports that something else had failed"
-    if label == PEER and _all_wait(events, scans):
-        yield "every rank waits in the same collective, so that none of them is gone"
+    if label == PEER and all_wait(waits_of(events), scans):
+        yield "every rank waits in a collective, so that none of them is gone"
     if earlier := _earlier(label, lead, events):
         yield f"{earlier.source}:{earlier.line} reports something else that failed long before it"
 
@@ -83,19 +83,8 @@ def _is_distinct(label: str, events: Iterable[Event]) -> bool:
         if weight >= CERTAIN:
             return True
         if weight >= CLEAR:
-            clear.add(event.symptom)
+            clear.add(fact_of(event.symptom))
     return len(clear) > 1
-
-
-def _all_wait(events: Iterable[Event], scans: Iterable[LogScan]) -> bool:
-    """Return whether every rank of a job waits, and all of them in one collective."""
-    world = together(scan.setting for scan in scans).world
-    waits = {
-        event.rank: (event.details.get("sequence"), event.details.get("operation"))
-        for event in events
-        if event.symptom == COLLECTIVE and event.rank is not None
-    }
-    return 1 < world <= len(waits) and len(set(waits.values())) == 1
 
 
 def _earlier(label: str, lead: Quote, events: Iterable[Event]) -> Event | None:

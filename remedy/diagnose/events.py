@@ -109,16 +109,19 @@ def _counts_across(entry: Symptom | None, same: Sequence[Event], logs: int) -> b
 def _in_order(events: Sequence[Event]) -> list[Event]:
     """Sort the events of all logs by time.
 
-    Within a log the order is that of its lines. A log without times comes after those that have them: nothing
-    shows where it belongs.
+    Within a log the order is that of its lines: one without a time has that of the line before it, and before
+    the first time of its log that one. A log without times comes after those that have them: nothing shows
+    where it belongs.
     """
     latest: dict[str, float] = {}
+    for event in events:
+        if event.time is not None:
+            latest.setdefault(event.source, event.time)
     keyed = []
     for event in events:
-        before = latest.get(event.source, float("-inf"))
-        time = max(before, event.time if event.time is not None else before)
-        latest[event.source] = time
-        keyed.append(
-            (time if time != float("-inf") else float("inf"), event.source, event.line, event)
-        )
+        before = latest.get(event.source, float("inf"))
+        time = before if event.time is None else max(before, event.time)
+        if event.source in latest:
+            latest[event.source] = time
+        keyed.append((time, event.source, event.line, event))
     return [event for *_, event in sorted(keyed, key=lambda key: key[:3])]

@@ -35,7 +35,8 @@ _SYSTEM_ERROR = re.compile(
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device|basic_ios|ios_base"
-    r"|open files|already in use|not known|name resolution|unreachable|[Rr]efused|reset by peer|file handle"
+    r"|Input/output error|Read-only file|open files|already in use|not known|name resolution|unreachable"
+    r"|[Rr]efused|reset by peer|file handle"
     r"|[Bb]roken pipe|[Tt]imed out|[Aa]ll_?[Rr]educe|/collective/|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
 )
 # Its message is that of the system, and nothing of the program's.
@@ -44,6 +45,12 @@ _SAYS_NO_MORE = re.compile(
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
+_AROUND = CauseWeight(label=APPLICATION, weight=0.58)
+# Says nothing of why, or is about what the program runs with: its own fault is one of several.
+_OF_THE_JOB = re.compile(
+    r"(?i)\b(?:servers?|clusters?|schedulers?|workers|processes|nodes?|hosts?|daemons?|backends?"
+    r"|plug-?ins?|librar(?:y|ies)|drivers?|launch\w*|spawn\w*|timeout|handshake|interface)\b"
+)
 # What the kind of an exception, or its errno, says wherever it is raised (errno(3)): where no entry knows more.
 _KINDS = (
     (
@@ -62,6 +69,13 @@ _KINDS = (
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
     (re.compile(r"(?:ConnectionResetError|BrokenPipeError|EOFError)\b"), "peer-died-timeout"),
+    (
+        re.compile(
+            r"(?:[\w.]+\.)?\w*(?:StreamClosed|CommClosed|ConnectionClosed|ConnectionLost|ChannelClosed"
+            r"|Disconnected|ActorDied|WorkerCrashed|WorkerDied|BrokenProcessPool|BrokenWorker)\w*"
+        ),
+        "peer-died-timeout",
+    ),
     # The status of a call to another process, as gRPC names it.
     (
         re.compile(r"(?:[\w.]+\.)?(?:Unavailable|DeadlineExceeded|Aborted)Error\b"),
@@ -75,6 +89,11 @@ _OF_THE_WEB = re.compile(r"https?://|HTTPS?Connection|huggingface|wandb|\burl\b"
 _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
+# An exception that gathers those of other processes names each on a line of its own, with its place.
+_OF_OTHERS = re.compile(
+    r"\[[^\]\n]{1,60}\] ?(?P<text>(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): .+)"
+)
+_NAMED = re.compile(r"(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)\b: .+")
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 
 
@@ -96,7 +115,9 @@ class Raised:
 
     @property
     def causes(self) -> tuple[CauseWeight, ...]:
-        """What it speaks for while nothing explains it."""
+        """What it speaks for while nothing explains it; one that gathers others for what these speak for."""
+        if inner := self._inner:
+            return Raised(inner, self.after, self.file).causes
         if _OF_THE_WEB.search(self.text):
             return (_PROGRAM,)
         label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
@@ -112,7 +133,20 @@ class Raised:
         if words is not None:
             is_weighed = any(cause.label == APPLICATION for cause in words.causes)
             return words.causes if is_weighed else (*words.causes, _SYSTEM)
-        return (_SYSTEM if is_of_system else _PROGRAM,)
+        if is_of_system:
+            return (_SYSTEM,)
+        is_open = ":" not in self.text or _OF_THE_JOB.search(self.text)
+        return (_AROUND if is_open else _PROGRAM,)
+
+    @property
+    def _inner(self) -> str:
+        """The exception of another process that this one passes on, "" where it passes on none."""
+        if inner := next(filter(None, map(_OF_OTHERS.match, self.more)), None):
+            return inner["text"]
+        if not any(map(_FRAME.match, self.more)):
+            return ""
+        named = (line for line in reversed(self.more) if _NAMED.match(line))
+        return next(named, "")
 
 
 def is_named(line: str) -> bool:

@@ -9,8 +9,16 @@ from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.context import unfit_in
-from remedy.diagnose.diagnosis import UNKNOWN, Candidate, Diagnosis, sure
+from remedy.diagnose.diagnosis import (
+    APPLICATION,
+    HEALTHY,
+    UNKNOWN,
+    Candidate,
+    Diagnosis,
+    sure,
+)
 from remedy.diagnose.job_setting import together
+from remedy.diagnose.progress import shows_an_end, was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import have_stopped
@@ -18,11 +26,17 @@ from remedy.text import is_number, listed
 
 PEER = "peer-died-timeout"
 STOPPED = 0.56
+GOES_ON = 0.6  # how sure it is that a run is healthy which shows no end
 HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight recorder show where it waits"
 COLLECTIVE = "nccl-watchdog"
 RECORDER = "flight-recorder"
 
 _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
+# Where nothing follows a step.
+_AFTER_STEPS = (
+    (PEER, 0.4, "if it hangs: a rank ended, or waits somewhere else"),
+    (APPLICATION, 0.36, "or the program waits for something of its own"),
+)
 # What a start prints that goes no further: the furthest first.
 _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], ...] = (
     (
@@ -58,6 +72,21 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
         ),
     ),
     (
+        re.compile(r"NCCL INFO Bootstrap timings total "),
+        "after NCCL's ranks had found each other, while they exchanged what they have",
+        (
+            (
+                "mtu-mismatch",
+                0.48,
+                "connections were made and short messages passed; long ones may be lost on the way",
+            ),
+            _PEER,
+            ("firewall-ports", 0.42, "or a port that was not needed before is closed"),
+            ("p2p-acs-iommu", 0.4, "or GPUs of one host that cannot reach each other over PCIe"),
+            ("wrong-interface", 0.38, "or an interface that does not reach the peers"),
+        ),
+    ),
+    (
         re.compile(
             r"NCCL INFO (?:Channel \d+(?:/\d+)? ?: .* via NET/Socket|.* Init START|Bootstrap ?: Using|comm 0x)"
             r"|Run Pod: \w+, replicas \d+, status ready"
@@ -73,6 +102,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
             ("wrong-interface", 0.46, "or an interface that does not reach the peers"),
             _PEER,
             ("p2p-acs-iommu", 0.34, "or GPUs of one host that cannot reach each other over PCIe"),
+            ("mtu-mismatch", 0.33, "or short messages pass between the hosts and long ones do not"),
         ),
     ),
     (
@@ -134,6 +164,28 @@ def ended_from_outside(scans: Sequence[LogScan], ends: Sequence[Event]) -> Diagn
         candidates=(first, *others),
         notes=(f"progress had stopped before the job was ended: a hang; {HINT}",),
     )
+
+
+def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
+    """Return the answer where logs end with a step: a run that goes on, or one that hangs since.
+
+    Steps after a warning answer what the warning meant; a log of steps alone answers nothing.
+
+    Args:
+        scans: logs with steps and without a failure.
+
+    Returns:
+        None where a log shows that its program ended, or that it serves.
+    """
+    if not any(scan.steps for scan in scans) or shows_an_end(scans):
+        return None
+    note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"
+    if any(map(was_warned, scans)):
+        return Diagnosis(label=HEALTHY, notes=(note,), **sure(GOES_ON))
+    candidates = tuple(
+        Candidate(label=label, score=score, reason=reason) for label, score, reason in _AFTER_STEPS
+    )
+    return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
 
 
 def ranks_behind(events: Iterable[Event]) -> str:

@@ -35,7 +35,10 @@ _PREFIXES = tuple(
         r"(?=[\w.-]{1,255}: \S)(?P<host>[\w-]{0,64}[a-z][\w-]{0,64}\d[\w.-]{0,192}): ",
     )
 )
-_NCCL = re.compile(r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] ")
+# Since 2.26 the time stands before NCCL's warnings, too.
+_NCCL = re.compile(
+    r"^(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] "
+)
 _RANK_IN_TEXT = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
     r"(?:^|[/._-])(?:worker|workerlog|rank|std(?:out|err)|task|attempt_\d+/)[._-]?(\d{1,5})(?=[._/]|$)"

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from remedy.diagnose.catalogue import CauseWeight
+from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.exceptions import EXCEPTION
-from remedy.diagnose.scan import Event
+from remedy.diagnose.job_setting import together
+from remedy.diagnose.scan import Event, LogScan
 
 # Causes that lie between hosts: a process and its own host have no network between them.
 BETWEEN_HOSTS = frozenset(
@@ -18,6 +19,7 @@ _OWN = re.compile(
     r"(?:\b[Cc]onnect\w{0,5}(?:\(\))?[^\n]{0,40}? (?:to|at)|\bhost|remote=)"
     r"\W{0,3}(?:localhost|127\.0\.0\.1|::1)(?![\w.])"
 )
+_LOOPBACK = re.compile(r"[Cc]onnect to (?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1|localhost)<")
 _OWN_ADDRESSES = frozenset(("localhost", "127.0.0.1", "::1"))
 NO_PORT = "0"  # nobody can listen there: the launch names no port
 # Python's own modules that put semaphores and arrays into /dev/shm (sem_open(3), shm_open(3)).
@@ -37,18 +39,43 @@ _OF_SHARED_MEMORY = (
 )
 
 
-def in_place(events: Sequence[Event]) -> list[Event]:
+# NCCL's peers are ranks: of a job on several hosts, those at such an address gave one that leads nowhere.
+_OF_PEERS = re.compile(
+    r"NCCL (?:WARN|INFO)\b|\b(?:socket\w*Connect|ncclOsSocket\w*): [Cc]onnect to"
+)
+_OF_NO_HOST = (
+    CauseWeight(
+        label="wrong-interface",
+        weight=0.8,
+        because="a rank gave its peers on other hosts a loopback address (NCCL_SOCKET_IFNAME=lo)",
+    ),
+    CauseWeight(
+        label="loopback-hostname",
+        weight=0.5,
+        because="or a host's own name leads to its loopback address",
+    ),
+)
+
+
+def in_place(events: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:
     """Return the events with the causes that they can have where they happened.
 
     Args:
         events: of all logs.
+        scans: the logs.
     """
+    has_many_hosts = together(scan.setting for scan in scans).is_of_many_hosts
     shared = {
         (event.source, event.line)
         for event in events
         if event.symptom == EXCEPTION and _SHARED.search(event.details.get("path", ""))
     }
-    return [_of_shared_memory(event, shared) or _of_one_host(event) for event in events]
+    return [
+        _of_shared_memory(event, shared)
+        or (_of_loopback(event) if has_many_hosts else None)
+        or _of_one_host(event)
+        for event in events
+    ]
 
 
 def _of_shared_memory(event: Event, shared: Iterable[tuple[str, int]]) -> Event | None:
@@ -58,6 +85,15 @@ def _of_shared_memory(event: Event, shared: Iterable[tuple[str, int]]) -> Event 
     if not any(cause.label == _FULL for cause in event.causes):
         return None
     return replace(event, causes=_OF_SHARED_MEMORY)
+
+
+def _of_loopback(event: Event) -> Event | None:
+    """Return an event in which NCCL seeks a rank at its own loopback address, None for another one."""
+    if event.role is Role.HARMLESS or not (
+        _OF_PEERS.search(event.text) and _LOOPBACK.search(event.text)
+    ):
+        return None
+    return replace(event, role=Role.CAUSE, causes=_OF_NO_HOST)
 
 
 def _of_one_host(event: Event) -> Event:

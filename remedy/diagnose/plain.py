@@ -124,6 +124,37 @@ NARROW = (
         because="a port is taken, or the address to listen on is not this host's",
     ),
     words(
+        r"(?i)(?:\bnot reach|unreach|fail|cannot|unable|denied|refused).{0,60}"
+        r"\b(?:via|by|over|through|with) ssh\b"
+        r"|\bpassword-?less ssh\b",
+        ("ssh-launch-failure", 0.6),
+        ("hostname-unresolvable", 0.42),
+        ("firewall-ports", 0.36),
+        because="the launcher did not get into a host by ssh",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?(?:load|open|find) .{{0,30}}\b(?:shared )?librar(?:y|ies)\b",
+        ("missing-library", 0.57),
+        ("env-not-propagated", 0.46),
+        ("multi-python", 0.36),
+        because="the loader does not find a library",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?start .{{0,24}}\bserver\b",
+        ("master-port-in-use", 0.56),
+        ("wrong-interface", 0.45),
+        (APPLICATION, 0.44),
+        because="a server could not listen: its port is taken, or its address is not this host's",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?(?:parse|look ?up|understand|interpret) (?:the |an? |this )?(?:\w+ )?"
+        r"(?:addr(?:ess)?|host ?name|host|end ?point)\b",
+        ("hostname-unresolvable", 0.57),
+        (APPLICATION, 0.5),
+        ("env-not-propagated", 0.38),
+        because="a name that has no address, or a text that is no address",
+    ),
+    words(
         r"(?i)(?:find|get|determine|obtain|no)\b.{0,20} (?:ip |network )?address(?:es)? "
         r"(?:associated|for|of|on|from)\b",
         ("wrong-interface", 0.56),
@@ -132,7 +163,9 @@ NARROW = (
         because="no address was found where one was asked for",
     ),
 )
-_OTHERS = r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|process(?:es)?)"
+_OTHERS = (
+    r"(?:ranks?|workers?|tasks?|nodes?|peers?|actors?|executors?|replicas?|engines?|process(?:es)?)"
+)
 # Read after them, of every line and of every exception.
 PLAIN = (
     words(
@@ -142,6 +175,7 @@ PLAIN = (
         rf"|\b{_OTHERS}\b .{{0,60}}\b(?:is|are|was|were|has|have|became)\b (?:been )?"
         r"(?:unavailable|unreachable|unresponsive|unhealthy|gone|lost|dead|died|disappeared"
         r"|not (?:alive|responding))\b"
+        rf"|(?i:\b{_OTHERS}\b (?:\S{{1,40}} )?(?:died|crashed|disconnected|vanished|went away)\b)"
         r"|(?i:\bkeep-?alive\b.{0,20}\btime-?out\b|\b(?:no|missed|stopped sending) heartbeats?\b)",
         ("peer-died-timeout", 0.57),
         ("host-oom", 0.38),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import EXCEPTION, is_named
+from remedy.diagnose.refusals import meaning_of
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving, is_bar_at_its_beginning, is_step
 
 LAST = 6000  # characters at the end of a log that show how it ended
+MOST_LINES = 400  # at the end of a log that are read for warnings
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
@@ -28,6 +31,14 @@ _ENDED_WELL = re.compile(
     r"|# All processes entering MPI_Finalize",
     re.IGNORECASE,
 )
+# How programs take leave in other words, and what serves until it is stopped.
+_LEFT = re.compile(
+    r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job)\b|Destroy COMPLETE"
+    r"|\btotal (?:\w+ )?time\b|\bexiting\b|\bshut(?:ting)? ?down\b|destroy_process_group"
+    r"|startup complete|Started server process|Uvicorn running",
+    re.IGNORECASE,
+)
+_WARNING = re.compile(r"\bwarn(?:ing)?s?\b|Warning\b|(?:^|[\[ ])W\d{4} ", re.IGNORECASE)
 # One rank alone: nothing was sent, so nothing was proved.
 _NOTHING_SENT = re.compile(r"# Avg bus bandwidth +: 0(?:\.0{1,6})? *$", re.MULTILINE)
 _WENT_WRONG = re.compile(
@@ -99,6 +110,28 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
     moving = {scan.name for scan in scans if _goes_on(scan, failures)}
     return bool(moving) and {event.source for event in failures} <= moving
+
+
+def shows_an_end(scans: Sequence[LogScan]) -> bool:
+    """Return whether a log says that its program was done, or that it serves until somebody stops it.
+
+    Args:
+        scans: every log of the run.
+    """
+    ends = [line for scan in scans for line in scan.tail[-LAST:].splitlines()]
+    return any(
+        _ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
+    )
+
+
+def was_warned(scan: LogScan) -> bool:
+    """Return whether a log has something before its last steps that could pass for a failure, and was none."""
+    if any(event.role is not Role.GOOD for event in scan.events):
+        return True
+    lines = scan.tail.splitlines()[-MOST_LINES:]
+    return any(
+        _WARNING.search(line) or _WENT_WRONG.search(line) or meaning_of(line) for line in lines
+    )
 
 
 def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from remedy.diagnose.catalogue import Role
+from remedy.diagnose.catalogue import Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, LIKELY, Candidate, Quote
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, details_of
@@ -132,7 +132,7 @@ def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
         # A sign with several causes bears out the clearest of them, no other.
         is_clear = event.role is not Role.SIGN or cause.weight == event.weight
         if cause.weight >= SUPPORTING and is_clear:
-            tally.support.add(event.symptom)
+            tally.support.add(fact_of(event.symptom))
             tally.processes.add((event.source, event.rank))
 
 

@@ -245,6 +245,22 @@ _MEANINGS = (
         because="no answer came in the time allowed",
     ),
 )
+# Programs that print the number alone; of the small ones only those that are seldom a code of another kind.
+_ERRNO = r"\((?:error|errno|err)[ :=]{1,3}(?P<errno>\d{1,3}) ?\)"
+_NUMBERS = {
+    "24": "EMFILE",
+    "28": "ENOSPC",
+    "98": "EADDRINUSE",
+    "99": "EADDRNOTAVAIL",
+    "101": "ENETUNREACH",
+    "103": "ECONNABORTED",
+    "104": "ECONNRESET",
+    "110": "ETIMEDOUT",
+    "111": "ECONNREFUSED",
+    "112": "EHOSTDOWN",
+    "113": "EHOSTUNREACH",
+    "116": "ESTALE",
+}
 _ALL = (*NARROW, *_MEANINGS, *PLAIN, *ENDED)
 
 
@@ -252,9 +268,11 @@ def meaning_of(text: str) -> Words | None:
     """Return the words in a line that say why something failed, None where it has none.
 
     Args:
-        text: the line.
+        text: the line; a number in brackets, as in "(error: 98)", is read as the system's word for it.
     """
-    return _first(_ALL, text)
+    number = compiled(_ERRNO).search(text)
+    word = _NUMBERS.get(number["errno"]) if number else None
+    return (_first(_MEANINGS, word) if word else None) or _first(_ALL, text)
 
 
 def is_of_an_end(meaning: Words) -> bool:

@@ -22,6 +22,7 @@ from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
 from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
 from remedy.diagnose.journal import as_lines
+from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
@@ -190,21 +191,20 @@ class _Scan:
             hits = [(number, at - begin) for number, at in hits if at >= end]
             kept = block[begin - len(kept) :] if begin >= len(kept) else kept[begin:] + block
             done = end - begin
-        buffer = kept
-        self._try_lines(buffer, done, len(buffer), hits)
-        ending = buffer[-steps.ENDING :]
+        self._try_lines(kept, done, len(kept), hits)
+        ending = kept[-steps.ENDING :]
         first = self.lines + 1 - ending.count(b"\n")
         made = tuple(
             replace(step, line=log.number(step.line)) for step in steps.steps_of(ending, first)
         )
         for event in self.events:
             event.line = log.number(event.line)
-        tail = lines.clean_text(buffer)
+        tail = lines.clean_text(kept)
         return LogScan(
             name=self.source.name,
             events=self.events,
             tail=tail,
-            lines=log.number(self.lines + (not buffer.endswith(b"\n") and bool(buffer))),
+            lines=log.number(self.lines + (not kept.endswith(b"\n") and bool(kept))),
             size=size,
             steps=made,
             time=lines.last_time(ending),
@@ -272,9 +272,10 @@ class _Scan:
                 newline = buffer.find(b"\n", end)
                 return newline if newline >= 0 else len(buffer)
         text = lines.without_guesses(lines.clean(raw))
+        read = as_warning(text, buffer, begin)
         for entry in symptoms.values():
             around = _around(buffer, begin, end, entry.lines) if entry.near else ""
-            match = entry.match(text, around)
+            match = entry.match(read, around)
             if match:
                 self.counts[entry.id] += 1
                 self.events.append(self._event(entry, match, text, buffer, begin))
@@ -309,12 +310,10 @@ class _Scan:
             return
         opening = lines.clean(buffer[begin:end])
         following = buffer[end : end + exceptions.LONGEST]
-        exception = exceptions.raised(opening, following)
-        if exception is None:
-            if len(following) >= AROUND:
-                self.unread.tracebacks.add(self.lines + 1)
-            return
-        self._raised(opening, exception, buffer, begin)
+        if exception := exceptions.raised(opening, following):
+            self._raised(opening, exception, buffer, begin)
+        elif len(following) >= AROUND:
+            self.unread.tracebacks.add(self.lines + 1)
 
     def _beheaded(self, block: bytes) -> None:
         """Read the exception of a traceback whose beginning was cut off with that of the log."""

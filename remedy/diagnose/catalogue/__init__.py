@@ -92,6 +92,7 @@ class Symptom(Record):
         role: what it is to the failure.
         causes: what it speaks for.
         gloo_port: the port in it is byte-swapped, as gloo prints it.
+        fact: what it reports, where several entries report the same: they bear it out once.
         meaning: what it means, one sentence.
         source: the program that prints it, or the document that describes it.
         examples: texts that must match.
@@ -115,6 +116,7 @@ class Symptom(Record):
     role: Role = Field(default=Role.CAUSE, strict=False)
     causes: tuple[CauseWeight, ...] = Field(min_length=1)
     gloo_port: bool = False
+    fact: str = ""
     meaning: str
     source: str
     examples: tuple[str, ...] = Field(min_length=1)
@@ -169,6 +171,20 @@ def catalogue() -> tuple[Symptom, ...]:
                 raise ValueError(f"two entries are called {entry.id!r}")
             entries[entry.id] = entry
     return tuple(entries.values())
+
+
+@cache
+def _facts() -> Mapping[str, str]:
+    return {entry.id: entry.fact for entry in catalogue() if entry.fact}
+
+
+def fact_of(symptom: str) -> str:
+    """Return what an entry reports: a name that it shares with the entries that report the same.
+
+    Args:
+        symptom: the entry.
+    """
+    return _facts().get(symptom, symptom)
 
 
 def texts_of(label: str) -> tuple[str, ...]:

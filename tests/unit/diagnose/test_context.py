@@ -125,3 +125,51 @@ def test_without_a_subnet_manager_the_settings_come_before_the_link() -> None:
     with_roce, without = _scores({"log": [roce, RETRY]}), _scores({"log": [RETRY]})
     assert with_roce["ib-misconfig"] > without["ib-misconfig"]
     assert with_roce["ib-link-fault"] == without["ib-link-fault"]
+
+
+LOOPBACK = (
+    "{host}:21:21 [0] NCCL INFO socketPollConnect: connect to 127.0.0.1<42707> returned Connection refused, "
+    "retrying (1/34) after sleep for 100 msec"
+)
+
+
+def test_a_loopback_address_of_a_peer_is_wrong_where_peers_are_on_other_hosts() -> None:
+    start = "{host}:21:21 [0] NCCL INFO Bootstrap: Using lo:127.0.0.1<0>"
+    one = {"gpu02.log": [start.format(host="gpu02"), LOOPBACK.format(host="gpu02")]}
+    other = {"gpu01.log": [start.format(host="gpu01")]}
+    found = diagnose_lines({**one, **other})
+    assert (found.label, found.confidence) == ("wrong-interface", "likely")
+    assert "loopback-hostname" in [candidate.label for candidate in found.candidates]
+    # Of one host alone it is the address at which its ranks meet.
+    assert diagnose_lines(one).label != "wrong-interface"
+    counted = [*one["gpu02.log"], "gpu02:21:21 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2"]
+    assert diagnose_lines({"gpu02.log": counted}).label == "wrong-interface"
+
+
+def test_a_hang_after_nccls_ranks_met_may_lose_long_messages() -> None:
+    def stops(host: str) -> list[str]:
+        return [
+            f"{host}:22:22 [0] NCCL INFO ncclCommInitRankConfig comm 0x4 rank 0 nranks 2 - Init START",
+            f"{host}:22:22 [0] NCCL INFO Bootstrap timings total 0.177486 (create 0.000023)",
+        ]
+
+    found = diagnose_lines({"a.log": stops("gpu01"), "b.log": stops("gpu02")})
+    assert (found.label, found.candidates[0].label) == ("unknown", "mtu-mismatch")
+    before = diagnose_lines({"a.log": stops("gpu01")[:1], "b.log": stops("gpu02")[:1]})
+    assert before.candidates[0].label == "firewall-ports"
+    assert "mtu-mismatch" in [candidate.label for candidate in before.candidates]
+
+
+def test_lines_before_the_first_time_of_a_log_stand_before_it() -> None:
+    busy = "cudaSetDevice(0) error( cudaErrorDevicesUnavailable): CUDA-capable device(s) is/are busy or"
+    abort = (
+        "MPICH ERROR [Rank 3] [job id 5.0] [Fri Aug 28 22:45:13 2026] [nid004069] - Abort(1) (rank 3 in comm "
+        "432): application called MPI_Abort(comm=0xC4000001, 1) - process 3"
+    )
+    lines = [f"{busy} unavailable", abort]
+    found = diagnose_lines({"log": lines})
+    assert (found.label, found.confidence) == ("stale-process", "possible")
+    assert found.lead is not None
+    assert found.lead.line == 1
+    labels = [candidate.label for candidate in found.candidates]
+    assert {"container-gpu-runtime", "nofile-limit"} <= set(labels)

@@ -34,11 +34,21 @@ def test_logs_that_were_recorded_after_the_catalogue(name: str, logs: int) -> No
     assert right == all_
 
 
-def test_logs_of_programs_that_the_catalogue_was_not_mended_with() -> None:
+def test_logs_of_four_more_programs() -> None:
     figures = (table := measure(CORPUS.with_name("fourth"), leave_out=False)).figures()
     assert len(table.rows) >= 50
     assert figures["host_blamed_wrongly"] == 0
-    assert figures["top1_or_secondary"] >= 0.7, figures["wrong"]
+    assert figures["top1_or_secondary"] >= 0.82, figures["wrong"]
+    right, all_ = figures["calibration"]["certain"]
+    assert right == all_
+
+
+def test_logs_of_nccl_on_a_graphics_processor() -> None:
+    # What it said of a catalogue that had not met them stands in docs/catalogue.md: here nothing is lost.
+    figures = (table := measure(CORPUS.with_name("fifth"), leave_out=False)).figures()
+    assert len(table.rows) >= 34
+    assert figures["host_blamed_wrongly"] == 0
+    assert figures["top1_or_secondary"] >= 0.9, figures["wrong"]
     right, all_ = figures["calibration"]["certain"]
     assert right == all_
 

@@ -92,7 +92,7 @@ def test_the_same_text_of_many_processes_is_not_surer() -> None:
 
 @pytest.mark.parametrize(
     ("world", "confidence"),
-    [(3, "likely"), (4, "certain")],
+    [(3, "possible"), (4, "certain")],
 )
 def test_no_rank_is_gone_where_all_of_them_wait_in_one_collective(
     world: int, confidence: str
@@ -100,4 +100,39 @@ def test_no_rank_is_gone_where_all_of_them_wait_in_one_collective(
     start = f"gpu01:812:901 [0] NCCL INFO comm 0x55d rank 0 nRanks {world} - Init START"
     diagnosis = diagnosis_of(start, *(WAITED.format(rank, 12) for rank in range(3)))
     assert (diagnosis.label, diagnosis.confidence) == ("peer-died-timeout", confidence)
-    assert ("every rank waits" in doubt_of(diagnosis)) == (confidence == "likely")
+    is_noted = any("none of them is gone" in note for note in diagnosis.notes)
+    assert is_noted == (confidence == "possible")
+
+
+def test_ranks_from_the_first_on_are_enough_for_a_doubt_and_not_for_certainty() -> None:
+    diagnosis = diagnosis_of(*(WAITED.format(rank, 12) for rank in range(3)))
+    assert (diagnosis.label, diagnosis.confidence) == ("peer-died-timeout", "likely")
+    assert "network-unreachable" in [candidate.label for candidate in diagnosis.candidates]
+    # Rank 0 did not say that it waited: it is the one that is gone, or stalls.
+    without_first = diagnosis_of(*(WAITED.format(rank, 12) for rank in range(1, 4)))
+    assert without_first.confidence == "certain"
+
+
+def test_a_log_in_which_nobody_waits_may_be_that_of_a_rank_that_is_gone() -> None:
+    waiting = {f"gpu0{rank + 1}.log": [WAITED.format(rank, 12)] for rank in range(2)}
+    assert diagnose_lines(waiting).confidence == "likely"
+    silent = {**waiting, "gpu03.log": [*STEPS]}
+    assert diagnose_lines(silent).confidence == "certain"
+
+
+def test_what_is_between_ranks_goes_with_the_network_of_the_job() -> None:
+    adapters = (
+        "gpu01:812:901 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eno1:10.0.0.1<0>"
+    )
+    diagnosis = diagnosis_of(adapters, *(WAITED.format(rank, 12) for rank in range(2)))
+    assert diagnosis.candidates[1].label == "ib-link-fault"
+
+
+def test_two_texts_of_one_fact_are_one_witness() -> None:
+    closed = (
+        "gpu01:22:46 [0] misc/socket.cc:72 NCCL WARN Net : Connection closed by remote peer g2<4>"
+    )
+    error = "[rank0]: ncclRemoteError: A call failed possibly due to a network error"
+    alone, both = diagnosis_of(closed), diagnosis_of(closed, error)
+    assert both.label == "peer-died-timeout"
+    assert both.certainty == alone.certainty

@@ -13,6 +13,7 @@ MEMLOCK = (
     "[1700000000.1] [gpu01:221:0] ib_md.c:293  UCX  WARN memlock limits are set too low, "
     "Please set max locked memory (ulimit -l) to 'unlimited'"
 )
+WARNED = "UserWarning: of something that comes to nothing"
 STEPS = [f"2026-01-01 10:00:{10 * n:02d} step {n} loss {4 - n / 10}" for n in range(5)]
 END = "slurmstepd: error: *** STEP 12.0 ON gpu01 CANCELLED AT 2026-01-01T{} DUE TO TIME LIMIT ***"
 CONNECT = (
@@ -160,7 +161,7 @@ def test_texts_that_decide_together(lines: list[str], label: str) -> None:
 def test_a_bar_at_its_beginning_is_no_step() -> None:
     bar = "Training Epoch:   {0}%|          | {0}/188 [00:00<?, ?it/s]"
     assert diagnose_lines({"log": [bar.format(0)]}).label == "unknown"
-    assert diagnose_lines({"log": [bar.format(3)]}).label == "healthy"
+    assert diagnose_lines({"log": [WARNED, bar.format(3)]}).label == "healthy"
 
 
 def test_a_process_that_is_killed_after_its_exception_was_not_killed_for_nothing() -> None:
@@ -177,17 +178,17 @@ def test_a_process_that_is_killed_after_its_exception_was_not_killed_for_nothing
     ("lines", "label"),
     [
         # A number beside the word can be a setting, or the first step of a hang.
-        (["begin", "Starting from step 0 (total_tokens=0)"], "unknown"),
-        (["begin", "# nThread 1 nGpus 4 minBytes 8 step: 2(factor) warmup iters: 5"], "unknown"),
-        (["begin", "done with step 1", "done with step 2"], "healthy"),
-        (["begin", "step 1 loss 0.5"], "healthy"),
-        (["begin", "val_loss: 31.17", "val_loss: 22.90"], "healthy"),
+        ([WARNED, "Starting from step 0 (total_tokens=0)"], "unknown"),
+        ([WARNED, "# nThread 1 nGpus 4 minBytes 8 step: 2(factor) warmup iters: 5"], "unknown"),
+        ([WARNED, "done with step 1", "done with step 2"], "healthy"),
+        ([WARNED, "step 1 loss 0.5"], "healthy"),
+        ([WARNED, "val_loss: 31.17", "val_loss: 22.90"], "healthy"),
         # What is done before the first step is none.
         (
-            ["begin", "Loading checkpoint shards: 100%|####| 14/14 [01:19<00:00,  5.69s/it]"],
+            [WARNED, "Loading checkpoint shards: 100%|####| 14/14 [01:19<00:00,  5.69s/it]"],
             "unknown",
         ),
-        (["begin", " 14%|#   | 14/100 [01:19<06:00,  5.69s/it]"], "healthy"),
+        ([WARNED, " 14%|#   | 14/100 [01:19<06:00,  5.69s/it]"], "healthy"),
     ],
 )
 def test_a_run_goes_on_where_its_steps_follow_each_other(lines: list[str], label: str) -> None:

@@ -80,7 +80,8 @@ def test_a_collective_that_timed_out_is_no_healthy_run_whoever_knows_the_text() 
     log = from_text("log", "\n".join([*steps, WATCHDOG]).encode())
     assert diagnose_sources([log], without=FAMILIES).label == "unknown"
     # A setting with the same words is no failure.
-    setting = from_text("log", "\n".join(["group of 8, Timeout(ms)=600000", *steps]).encode())
+    ended = ["group of 8, Timeout(ms)=600000", *steps, "training finished"]
+    setting = from_text("log", "\n".join(ended).encode())
     assert diagnose_sources([setting], without=FAMILIES).label == "healthy"
 
 

@@ -57,6 +57,15 @@ def diagnosed(*lines: str) -> Diagnosis:
             "master-port-in-use",
         ),
         ("ringer: dial 10.0.0.4:7001: Operation now in progress", "firewall-ports"),
+        # The system's number alone.
+        ("[ring] could not bind (error: 98)", "master-port-in-use"),
+        ("acme.RingError: [ring] Couldn't bind socket (error: 99 )", "wrong-interface"),
+        ("[ring] attempt 4 waits 1000 ms (error: 101 )", "network-unreachable"),
+        ("mystore: append failed (errno = 28)", "disk-full"),
+        ("ValueError: Can't parse address gpu77:7001", "hostname-unresolvable"),
+        ("ringer: failed to look up host gpu77", "hostname-unresolvable"),
+        ("acme.RingError: engine 3 died while it ran task 9", "peer-died-timeout"),
+        ("ringer: worker gpu02/3 disconnected", "peer-died-timeout"),
         ("launcher: host gpu02 exited with status 127", "env-not-propagated"),
         ("card 3: system not yet initialized", "fabricmanager-not-running"),
         ("card 3: uncorrectable ECC error encountered", "gpu-hardware-xid"),
@@ -140,3 +149,124 @@ def test_what_no_line_speaks_for_stays_behind_what_one_does_whatever_hosts_show(
     decided, confirmed = settled(diagnosis, confirmations)
     assert decided.label == "nofile-limit"
     assert confirmed is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ringer: step failed (error: 1)", "ringer: cuda call failed (error: 2)", "loss (error: 98.5)"],
+)
+def test_a_small_number_is_seldom_the_systems(line: str) -> None:
+    assert diagnosed(line).label == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("inner", "label"),
+    [
+        ("[0:apply]FileNotFoundError: [Errno 28] No space left on device", "disk-full"),
+        ("[Engine Exception]EngineError: Engine 0 died while it ran a task", "peer-died-timeout"),
+        ("[0:apply]ZeroDivisionError: no samples in this shard", "application-error"),
+    ],
+)
+def test_an_exception_that_gathers_others_speaks_for_what_they_do(inner: str, label: str) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    view.apply(work)",
+        "acme.CompositeError: one or more exceptions raised in: work",
+        inner,
+    ]
+    assert diagnosed(*raised).label == label
+
+
+CHAIN = [
+    "Traceback (most recent call last):",
+    '  File "serve.py", line 9, in listen',
+    "    bind()",
+    "OSError: [Errno 98] Address already in use",
+    "",
+    "{0}",
+    "",
+    "Traceback (most recent call last):",
+    '  File "serve.py", line 19, in main',
+    "    listen()",
+    "acme.RingError: the ring is no ring",
+]
+
+
+@pytest.mark.parametrize(
+    ("mark", "label"),
+    [
+        (
+            "The above exception was the direct cause of the following exception:",
+            "master-port-in-use",
+        ),
+        (
+            "During handling of the above exception, another exception occurred:",
+            "master-port-in-use",
+        ),
+        ("the ring goes on", "application-error"),
+    ],
+)
+def test_an_exception_that_names_nothing_leaves_it_to_the_one_it_was_raised_from(
+    mark: str, label: str
+) -> None:
+    assert diagnosed(*(line.format(mark) for line in CHAIN)).label == label
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("ZeroDivisionError: no samples in this shard", "likely"),
+        ("AssertionError", "possible"),
+        ("acme.RingError: the scheduler did not come up", "possible"),
+    ],
+)
+def test_an_exception_about_what_a_program_runs_with_is_its_own_fault_at_most_possibly(
+    text: str, confidence: str
+) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    x()",
+        text,
+    ]
+    found = diagnosed(*raised)
+    assert (found.label, found.confidence) == ("application-error", confidence)
+
+
+def test_a_worker_of_a_loader_passes_on_what_it_raised() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    for batch in loader:",
+        "RuntimeError: Caught OSError in DataLoader worker process 0.",
+        "Original Traceback (most recent call last):",
+        '  File "data.py", line 3, in fetch',
+        "    read()",
+        "OSError: [Errno 116] Stale file handle",
+    ]
+    assert diagnosed(*raised).label == "storage-fault"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("acme.comm.StreamClosedError: Stream is closed", "peer-died-timeout"),
+        (
+            "concurrent.futures.process.BrokenProcessPool: A process in the pool was ended",
+            "peer-died-timeout",
+        ),
+        ("RuntimeError: write(): fd 29 failed with Input/output error", "storage-fault"),
+        ("acme.StartError: could not start the gRPC server", "master-port-in-use"),
+        ("acme.LoadError: cannot load the MPI library", "missing-library"),
+        ("acme.LaunchError: gpu02 was not reachable via ssh", "ssh-launch-failure"),
+    ],
+)
+def test_an_exception_is_read_by_its_kind_and_its_words(text: str, label: str) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    x()",
+        text,
+    ]
+    assert diagnosed(*raised).label == label
