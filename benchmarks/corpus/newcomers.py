@@ -73,7 +73,7 @@ def newcomers() -> Iterator[Scenario]:
 
 def composer() -> Iterator[Scenario]:
     """Composer by its own launcher."""
-    make = makes("composer", "composer", 60)
+    make = makes("composer", "composer", 90)
     names = ("good", "raise", "kill", "stall", "usage")
     yield from (s for s in of_program(make, COMPOSER) if s.name.split("-", 1)[1] in names)
     yield from of_network(make, COMPOSER, 29541)
