@@ -11,6 +11,7 @@ from benchmarks.corpus import (
     launchers,
     learners,
     network,
+    newcomers,
     one_host,
     others,
     schedulers,
@@ -39,3 +40,4 @@ def scenarios() -> Iterator[Scenario]:
     yield from launchers.launchers()
     yield from learners.learners()
     yield from spawners.spawners()
+    yield from newcomers.newcomers()
