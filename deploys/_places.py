@@ -69,6 +69,8 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     ("*/systemd/user.conf.d/*.conf", Syntax.UNIT, USER_SERVICES),
     ("*/systemd/system/service.d/*.conf", Syntax.UNIT, SERVICES),
     ("*/systemd/user/service.d/*.conf", Syntax.UNIT, USER_SERVICES),
+    ("*/systemd/system-environment-generators/*", Syntax.GENERATOR, SERVICES),
+    ("*/systemd/user-environment-generators/*", Syntax.GENERATOR, USER_SERVICES),
     ("*/supervisor*", Syntax.INI, "programs of supervisord"),
     ("*/containers/containers.conf*", Syntax.LIST, CONTAINERS),
     ("/etc/nvidia-container-runtime/*", Syntax.LIST, GPU_CONTAINERS),

@@ -37,6 +37,10 @@ _INI = re.compile(
     rf"""(?:^|[\s,=])(?P<name>{_NAME})=(?:"(?P<q>[^"]*)"|'(?P<s>[^']*)'|(?P<p>[^\s,"']*))"""
 )
 
+_PRINTED = re.compile(
+    rf"""^[^#]*?\b(?:echo|printf)\s+["']?(?P<name>{_NAME})=(?P<value>[^\s"';\\]*)"""
+)
+
 
 class Syntax(enum.Enum):
     """What a file that sets variables is written in."""
@@ -49,6 +53,7 @@ class Syntax(enum.Enum):
     UNIT = "systemd"
     PAM_ENV = "pam_env.conf"
     PROLOG = "prolog"
+    GENERATOR = "environment generator"
     LIST = "list of strings"
     JSON = "JSON"
     YAML = "YAML"
@@ -116,6 +121,7 @@ _READERS: Mapping[Syntax, Callable[[str], Iterator[tuple[str, str]] | Pairs]] = 
     Syntax.UNIT: _unit,
     Syntax.PAM_ENV: _pam_env,
     Syntax.PROLOG: _each(_EXPORT),
+    Syntax.GENERATOR: _each(_PRINTED),
     Syntax.LIST: _each(_QUOTED),
     Syntax.JSON: _each(_MEMBER),
     Syntax.YAML: _each(_ITEM),

@@ -61,6 +61,11 @@ SCAN_FILES = (
     "/usr/local/lib/systemd/system/*.service",
     "/etc/systemd/user/*.service",
     "/etc/systemd/user/*.service.d/*.conf",
+    # Scripts that print variables (systemd.environment-generator(7))
+    "/etc/systemd/system-environment-generators/*",
+    "/etc/systemd/user-environment-generators/*",
+    "/usr/local/lib/systemd/system-environment-generators/*",
+    "/usr/local/lib/systemd/user-environment-generators/*",
     # Drop-ins of a whole type of units (systemd.unit(5)); that of /etc/systemd/system stands below
     "/etc/systemd/user/service.d/*.conf",
     "/run/systemd/system/service.d/*.conf",

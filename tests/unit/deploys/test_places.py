@@ -33,6 +33,8 @@ PLACES = [
     ("/etc/systemd/system/slurmd.service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "slurmd"),
     ("/etc/systemd/system/service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "every service of"),
     ("/etc/systemd/user/service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "the user's"),
+    ("/etc/systemd/system-environment-generators/x", "echo GLOO_SOCKET_IFNAME=eth9", "every service of"),
+    ("/etc/systemd/user-environment-generators/x", "printf 'GLOO_SOCKET_IFNAME=eth9\\n'", "the user's"),
     ("/etc/systemd/system/ray.service", 'Environment="GLOO_SOCKET_IFNAME=eth9"', "ray and what"),
     (f"{HOME}/.config/systemd/user/ray.service", "Environment=GLOO_SOCKET_IFNAME=eth9", "user service ray"),
     ("/etc/default/slurmd", "GLOO_SOCKET_IFNAME=eth9", "slurmd and what it starts"),
