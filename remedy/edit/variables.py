@@ -36,10 +36,8 @@ _PLAIN = re.compile(
 _INI = re.compile(
     rf"""(?:^|[\s,=])(?P<name>{_NAME})=(?:"(?P<q>[^"]*)"|'(?P<s>[^']*)'|(?P<p>[^\s,"']*))"""
 )
-
-_PRINTED = re.compile(
-    rf"""^[^#]*?\b(?:echo|printf)\s+["']?(?P<name>{_NAME})=(?P<value>[^\s"';\\]*)"""
-)
+# By echo, printf or print(), or as a line of a here-document.
+_PRINTED = re.compile(rf"""^(?:[^#]*[\s"'(])?(?P<name>{_NAME})=(?P<value>[^\s"';\\)]*)""")
 
 
 class Syntax(enum.Enum):
