@@ -14,7 +14,7 @@ from remedy.bounds import fits_name
 from remedy.deploys._boot_scripts import Outline, Write, as_path, writes_of
 from remedy.deploys._peers import Place
 from remedy.plan import Workbench
-from remedy.probe import File, Mention, Sysctls
+from remedy.probe import File, Interface, Mention, Sysctls
 from remedy.values import Fact, Unknown
 
 TMPFILES = ("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/")
@@ -42,22 +42,27 @@ def note_writes(
         place: of the host in the cluster's network; None where that is not known.
         accepted: lines, with their files, that are right as they are.
     """
+    for mention, write in writes(mentions):
+        text = mention.text.strip()
+        difference = _difference(bench, write, place)
+        if difference and f"{mention.path}: {text}" not in accepted:
+            quote = "'" if '"' in text else '"'
+            note = bench.blocked if write.sure else bench.unknown
+            note(
+                f"after the next boot, {difference}",
+                f"{mention.path}:{mention.line}: {text[:160]}",
+                "Remove that line, or write there what is to be. If it is right, add to next_boot.accept "
+                f"in remedy.yaml: {quote}{mention.path}: {text}{quote}",
+            )
+
+
+def writes(mentions: Sequence[Mention]) -> Iterator[tuple[Mention, Write]]:
+    """Yield what lines write at boot, each with its line."""
     outline = Outline(mentions)
     for mention in mentions:
-        text = mention.text.strip()
-        if text.startswith(("#", ";")) or f"{mention.path}: {text}" in accepted:
-            continue
-        quote = "'" if '"' in text else '"'
-        for write in _writes(mention, outline):
-            difference = _difference(bench, write, place)
-            if difference:
-                note = bench.blocked if write.sure else bench.unknown
-                note(
-                    f"after the next boot, {difference}",
-                    f"{mention.path}:{mention.line}: {text[:160]}",
-                    "Remove that line, or write there what is to be. If it is right, add to next_boot.accept "
-                    f"in remedy.yaml: {quote}{mention.path}: {text}{quote}",
-                )
+        if not mention.text.lstrip().startswith(("#", ";")):
+            for write in _writes(mention, outline):
+                yield mention, write
 
 
 def _writes(mention: Mention, outline: Outline) -> Iterator[Write]:
@@ -99,15 +104,24 @@ def _difference(bench: Workbench[Any], write: Write, place: Place | None) -> str
         live = _live(bench.host.sysctls, path.removeprefix("/proc/sys/"), new, known=known)
         return f"{live[0]} {becomes} {live[1]}" if live and (new or not known) else ""
     if match := _MTU.fullmatch(path):
-        carrier = place.carrier if place is not None else None
-        if carrier is not None and fits_name(carrier.name, match[1]) and new != str(carrier.mtu):
-            return f"the MTU of {carrier.name} {becomes} {carrier.mtu}"
+        for interface in _judged(place, match[1]):
+            if new != str(interface.mtu):
+                return f"the MTU of {interface.name} {becomes} {interface.mtu}"
         return ""
     return (
         f"{path} is written again or removed"
         if _is_other(bench.host.files.get(path), write)
         else ""
     )
+
+
+def _judged(place: Place | None, pattern: str) -> Iterator[Interface]:
+    """Yield the interfaces that a pattern of names is for, of those by which jobs send."""
+    if place is None:
+        return
+    if fits_name(place.carrier.name, pattern):
+        yield place.carrier
+    yield from (i for i in place.network.interfaces if i.kind == "loopback" and i.name == pattern)
 
 
 def _is_other(file: Fact[File] | None, write: Write) -> bool:

@@ -2,18 +2,18 @@
 
 Not a remedy: what ``environment`` names and does not change. The probe searches these files line by line
 (``remedy.probe.searched.SCAN_FILES``) and those that they name: EnvironmentFile=, envfile=, conffile=,
-TaskProlog=.
+env_file=, TaskProlog=.
 
 Sources: bash(1), zsh(1), tcsh(1), fish(1); pam_env(8), sshd_config(5), sshd(8) AUTHORIZED_KEYS FILE FORMAT;
-systemd.exec(5), systemd-system.conf(5), environment.d(5); crontab(5); containers.conf(5); Slurm's
-prolog_epilog.html; modulefile(4).
+systemd.exec(5), systemd-system.conf(5), environment.d(5), systemd.environment-generator(7); sudoers(5),
+doas.conf(5); crontab(5); containers.conf(5), crio.conf(5); Slurm's prolog_epilog.html; modulefile(4).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -29,6 +29,9 @@ INTERACTIVE = "shells: interactive ones, and bash over ssh where nothing before 
 CONTAINERS = "every new container of podman"
 GPU_CONTAINERS = "new containers with GPUs"
 SSH = "commands over ssh, and mpirun over ssh"
+SUDO = "what sudo starts"
+RESTRICTED = "what sudo starts, as far as env_keep names it"
+_OF_SESSIONS = frozenset((LOGIN, EVERY_SHELL, INTERACTIVE, SSH))
 
 _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     # pattern of the path, syntax, who gets it; the first that matches counts
@@ -58,6 +61,7 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     ("*/.ssh/environment", Syntax.PLAIN, SSH),
     ("*/.ssh/authorized_keys", Syntax.KEYS, SSH),
     ("*/.ssh/rc", Syntax.SHELL, SSH),
+    ("/etc/doas.*", Syntax.INI, "what doas starts"),
     ("/etc/crontab", Syntax.PLAIN, "jobs of cron"),
     ("/etc/cron.d/*", Syntax.PLAIN, "jobs of cron"),
     ("/var/spool/cron/crontabs/*", Syntax.PLAIN, "jobs of cron"),
@@ -69,8 +73,11 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
     ("*/systemd/user.conf.d/*.conf", Syntax.UNIT, USER_SERVICES),
     ("*/systemd/system/service.d/*.conf", Syntax.UNIT, SERVICES),
     ("*/systemd/user/service.d/*.conf", Syntax.UNIT, USER_SERVICES),
+    ("*/systemd/system-environment-generators/*", Syntax.GENERATOR, SERVICES),
+    ("*/systemd/user-environment-generators/*", Syntax.GENERATOR, USER_SERVICES),
     ("*/supervisor*", Syntax.INI, "programs of supervisord"),
     ("*/containers/containers.conf*", Syntax.LIST, CONTAINERS),
+    ("/etc/crio/crio.conf*", Syntax.LIST, "every new container of CRI-O"),
     ("/etc/nvidia-container-runtime/*", Syntax.LIST, GPU_CONTAINERS),
     ("*/cdi/*.json", Syntax.LIST, GPU_CONTAINERS),
     ("*/cdi/*.yaml", Syntax.YAML, GPU_CONTAINERS),
@@ -86,6 +93,9 @@ _PLACES: tuple[tuple[str, Syntax, str], ...] = (
 _UNIT = re.compile(r"/systemd/(?P<whose>system|user)/(?P<unit>[^/]+\.service)(?:\.d/[^/]+)?\Z")
 _NAMED = re.compile(r"^\s*(?P<key>EnvironmentFile|TaskProlog)\s*=\s*[\"']?-?(?P<path>/[^\s\"']*)")
 _SOURCED = re.compile(r"""^(?:[^#]*[\s;])?(?:\.|source)\s+["']?(?P<path>/[^\s"';]+)""")
+_SUDOERS = ("/etc/sudoers", "/usr/etc/sudoers")
+_SUDO_FILE = re.compile(r"""(?P<key>\w*env_file)\s*=\s*["']?(?P<path>/[^\s"',]*)""")
+_SUDO_KEEPS = re.compile(r"""env_keep\s*\+?=\s*(?:"(?P<several>[^"]*)"|(?P<single>[^\s,"]+))""")
 _PAM_FILE = re.compile(r"\b(?P<key>envfile|conffile)=(?P<path>/\S*)")
 # systemd's link to /etc/environment, which has a reader of its own.
 LINK_TO_SESSION = "/environment.d/99-environment.conf"
@@ -120,6 +130,7 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
         return
     named = _named_files(host.mentions)
     unread = _unread_files(host.mentions)
+    kept = _kept_by_sudo(host.mentions)
     for mention in host.mentions:
         place = named.get(mention.path) or _place_of(mention.path)
         if place is None or mention.path.endswith(LINK_TO_SESSION):
@@ -129,8 +140,39 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
         )
         syntax = _syntax_of(mention, place.syntax)
         for name, value in variables(mention.text, syntax):
-            shown = FilePlace(syntax, place.reach, reason)
+            shown = _by_sudo(FilePlace(syntax, place.reach, reason), name, kept)
             yield PlacedVariable(mention.path, mention.line, name, value, shown)
+
+
+def _kept_by_sudo(mentions: tuple[Mention, ...]) -> Mapping[str, str]:
+    """Return the patterns of names that sudo hands on (env_keep), each with its place."""
+    result = {}
+    for mention in mentions:
+        if mention.path.startswith(_SUDOERS) and not _passed_over(mention):
+            for match in _SUDO_KEEPS.finditer(mention.text):
+                for word in (match["several"] or match["single"] or "").split():
+                    result[word.partition("=")[0]] = f"{mention.path}:{mention.line}"
+    return result
+
+
+def _passed_over(mention: Mention) -> bool:
+    """Return whether sudo reads no such line (sudoers(5), "Including other files")."""
+    folder, _, name = mention.path.rpartition("/")
+    is_aside = folder.endswith("sudoers.d") and ("." in name or name.endswith("~"))
+    return is_aside or mention.text.lstrip().startswith("#")
+
+
+def _by_sudo(place: FilePlace, name: str, kept: Mapping[str, str]) -> FilePlace:
+    """Return what a place is for one variable: what sudo hands on of it (env_keep)."""
+    if place.inert:
+        return place
+    keeping = next((where for word, where in kept.items() if fnmatchcase(name, word)), "")
+    if place.reach.startswith(RESTRICTED):
+        inert = "" if keeping else "sudo takes from there what env_keep names, and nothing else"
+        return replace(place, inert=inert)
+    if keeping and place.reach in _OF_SESSIONS:
+        return replace(place, reach=f"{place.reach}; what sudo starts too (env_keep, {keeping})")
+    return place
 
 
 def _of_command_line(host: HostState) -> Iterator[PlacedVariable]:
@@ -185,6 +227,8 @@ def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, FilePlace]:
             for match in _PAM_FILE.finditer(mention.text):
                 syntax = Syntax.PLAIN if match["key"] == "envfile" else Syntax.PAM_ENV
                 result[match["path"]] = FilePlace(syntax, f"sessions by {mention.path}")
+        elif mention.path.startswith(_SUDOERS):
+            result |= _named_by_sudo(mention)
         elif (match := _SOURCED.match(mention.text)) and _place_of(match["path"]) is None:
             place = _place_of(mention.path)
             if place is not None and place.syntax in (Syntax.SHELL, Syntax.CSH):
@@ -194,6 +238,15 @@ def _named_files(mentions: tuple[Mention, ...]) -> Mapping[str, FilePlace]:
     # /etc/environment has its own reader, which can change it.
     result.pop("/etc/environment", None)
     return result
+
+
+def _named_by_sudo(mention: Mention) -> Iterator[tuple[str, FilePlace]]:
+    """Yield the files of variables that a line of sudoers names."""
+    if _passed_over(mention):
+        return
+    for match in _SUDO_FILE.finditer(mention.text):
+        whole = RESTRICTED if match["key"] == "restricted_env_file" else SUDO
+        yield match["path"], FilePlace(Syntax.PLAIN, f"{whole} (by {mention.path})")
 
 
 @lru_cache(maxsize=4096)

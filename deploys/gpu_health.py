@@ -27,6 +27,8 @@ from remedy.values import Unknown
 
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 PASSED_THROUGH = "/sys/bus/pci/drivers/vfio-pci/"
+COMPAT = "compat"
+"""The folder of a libcuda that is newer than the driver on purpose (CUDA Compatibility)."""
 
 
 class GpuHealthSpec(SpecSection):
@@ -98,16 +100,25 @@ def _driver(bench: Bench, gpus: Gpus) -> None:
 
 def _cuda(bench: Bench, gpus: Gpus) -> None:
     """Report what makes nvidia-smi show no CUDA version, and programs find no CUDA device."""
-    host = bench.host
-    if not gpus.driver or isinstance(host.software, Unknown):
+    host, software = bench.host, bench.host.software
+    if not gpus.driver or isinstance(software, Unknown):
         return
-    libraries = host.software.libcuda
-    strange = [path for path, version in libraries if version != gpus.driver]
-    if not libraries:
+    strange = [
+        path
+        for path, version in software.libcuda
+        if version not in ("", gpus.driver) and COMPAT not in path.split("/")
+    ]
+    if not software.libcuda:
         bench.report(
-            "no libcuda of the driver in the system's library folders",
-            f"loaded driver: {gpus.driver}; nvidia-smi then shows no CUDA version",
-            f"Install libcuda of version {gpus.driver} (Debian: libcuda1, Ubuntu: libnvidia-compute).",
+            "no libcuda of the driver where programs look for it",
+            (
+                f"loaded driver: {gpus.driver}; nvidia-smi then shows no CUDA version",
+                f"searched for libcuda.so.1: {', '.join(software.searched)}",
+                *(f"{link} leads to a file that is not there" for link in software.dangling),
+                *(f"not searched, since looking may mount it: {path}" for path in software.aside),
+            ),
+            f"Install libcuda of version {gpus.driver} (Debian: libcuda1, Ubuntu: libnvidia-compute). Where "
+            "the driver is mounted from elsewhere, name its folder in /etc/ld.so.conf.d and run ldconfig.",
         )
     elif strange:
         bench.report(

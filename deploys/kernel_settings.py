@@ -2,17 +2,20 @@
 
 Finds: no ports left for new connections, because all are reserved or the range is narrow; a table of tracked
 connections that is full, so that new ones are dropped; launchers' ports that only root may listen on; buffers
-of TCP that are too small to carry data; packets that live for fewer routers than there may be on the way to a
-peer; too few processes or open files for a whole host. What makes jobs slow, or end early, is a report: short
-queues of connections that wait to be taken, connections that are given up after a few losses, few maps of
-memory, memory that is given only where all of it is there.
+of TCP that are too small to carry data, segments that are too short or too long for any interface, and
+programs that may never send more; packets that live for fewer routers than there may be on the way to a peer;
+too few processes or open files for a whole host. What makes jobs slow, or end early, is a report: short queues
+of connections that wait to be taken, connections that are given up after a few losses, few maps of memory,
+memory that is given only where all of it is there.
 
-How it is judged: the values in force, and those that files set at the next boot, each against what no kernel is
-shipped with. A value that is right is accepted by its text. Nothing is changed: whoever set such a value meant
-something by it, and `port_range` looks after the ports of launchers.
+How it is judged: the values in force, with the lines that set them at boot, and those that files set at the
+next boot, each against what no kernel is shipped with. A value that is right is accepted by its text. Nothing
+is changed: whoever set such a value meant something by it, and `port_range` looks after the ports of
+launchers.
 
 Sources: Documentation/networking/ip-sysctl.rst, nf_conntrack-sysctl.rst, admin-guide/sysctl/{kernel,fs,vm}.rst;
-inet_csk_find_open_port() in net/ipv4/inet_connection_sock.c.
+inet_csk_find_open_port() in net/ipv4/inet_connection_sock.c, tcp_mtu_to_mss() and tcp_mtup_init() in
+net/ipv4/tcp_output.c, tcp_stream_memory_free() in net/ipv4/tcp.c.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pydantic import Field
 
 from remedy.causes import Cause
 from remedy.deploys import _frameworks
+from remedy.deploys._boot_lines import sources
 from remedy.deploys._peers import Place, place_of
 from remedy.firewall import spans
 from remedy.firewall.ports import RANGE_KEY, RESERVED_KEY, parse_ports, reserved
@@ -31,6 +35,7 @@ from remedy.plan import FindingKind, Workbench, remedy
 from remedy.probe import HostState, Names, Sysctls
 from remedy.spec import SpecSection
 from remedy.text import counted, is_number
+from remedy.values import Unknown
 
 CONNECTIONS = Cause(
     name="kernel-setting",
@@ -53,6 +58,14 @@ USUAL_RANGE = "32768 60999"
 PRIVILEGED = "net.ipv4.ip_unprivileged_port_start"
 TRACKED, MOST_TRACKED = "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"
 HOPS, FEWEST_HOPS = "net.ipv4.ip_default_ttl", 32
+PROBING, FIRST_SEGMENT, LEAST_SEGMENT = (
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_base_mss",
+    "net.ipv4.tcp_min_snd_mss",
+)
+# What carries little of what it costs; and what an interface with an MTU of 1280 does not take any more.
+SHORTEST_SEGMENT, LONGEST_SEGMENT = 512, 1220
+GROWS, TAKES, LEAST_TAKEN = "net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_rmem", 65536
 OVERCOMMIT, NEVER = "vm.overcommit_memory", "2"
 
 
@@ -104,7 +117,7 @@ class Least:
 _REPORT = FindingKind.REPORT
 LEAST = (
     Least(
-        "net.ipv4.tcp_rmem", 65536, "TCP takes {byte} at once, so that connections stall",
+        TAKES, LEAST_TAKEN, "TCP takes {byte} at once, so that connections stall",
         "4096 131072 6291456", cause=CONNECTIONS, at=2,
     ),
     Least(
@@ -115,6 +128,10 @@ LEAST = (
         "net.ipv4.tcp_mem", 4096, "all connections together may have {page} of memory",
         "190000 253000 380000",
         cause=CONNECTIONS, at=2,
+    ),
+    Least(
+        "net.ipv4.tcp_notsent_lowat", 1, "programs that wait until they may send wait for ever",
+        "4294967295", cause=CONNECTIONS,
     ),
     Least(
         "net.netfilter.nf_conntrack_tcp_timeout_established", 600,
@@ -171,7 +188,7 @@ def kernel_settings(bench: Bench) -> None:
     known = set()
     for shortage in _faults(bench, sysctls.live, place):
         known.add(shortage.title)
-        _note(bench, shortage, "", ())
+        _note(bench, shortage, "", _set_at_boot(bench, sysctls, shortage))
     later = _at_boot(sysctls)
     for shortage in _faults(bench, later, place):
         keys = [setting.partition(" = ")[0] for setting in shortage.settings]
@@ -179,6 +196,20 @@ def kernel_settings(bench: Bench) -> None:
         if shortage.title not in known and lines:
             places = (f"{line.path}:{line.line}: {line.key} = {line.value}" for line in lines)
             _note(bench, shortage, "after the next boot, ", tuple(places))
+
+
+def _set_at_boot(bench: Bench, sysctls: Sysctls, shortage: Shortage) -> tuple[str, ...]:
+    """Return the lines that set again at boot what is wrong now."""
+    places: list[str] = []
+    for setting in shortage.settings:
+        key, _, value = setting.partition(" = ")
+        line = sysctls.winner(key)
+        if line is not None and line.value == value:
+            places.append(f"{line.path}:{line.line}: {line.key} = {line.value}")
+        if not isinstance(bench.host.mentions, Unknown):
+            path = f"/proc/sys/{key.translate(str.maketrans('/.', './'))}"
+            places += sources(bench.host.mentions, path, value)
+    return tuple(dict.fromkeys(places))
 
 
 def _at_boot(sysctls: Sysctls) -> dict[str, str]:
@@ -197,11 +228,16 @@ def _note(bench: Bench, shortage: Shortage, when: str, lines: tuple[str, ...]) -
     line = shortage.settings[0]
     if line in bench.settings.accept:
         return
+    evidence = lines if when else (*shortage.settings, *lines)
     note = bench.report if shortage.kind is _REPORT else bench.blocked
     fix = f'{shortage.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{line}"'
     if lines:
-        fix = f"Remove that line, or: {fix}"
-    note(f"{when}{shortage.title}", lines or shortage.settings, fix, label=shortage.cause.name)
+        fix = (
+            f"Remove that line, or: {fix}"
+            if when
+            else f"Remove the line that sets it at boot. {fix}"
+        )
+    note(f"{when}{shortage.title}", evidence, fix, label=shortage.cause.name)
 
 
 def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Iterator[Shortage]:
@@ -209,6 +245,8 @@ def _faults(bench: Bench, values: Mapping[str, str], place: Place | None) -> Ite
     yield from _ports_left(values)
     yield from _ports_of_root(bench, values)
     yield from _table(values)
+    yield from _segments(values)
+    yield from _window(values)
     for least in LEAST:
         yield from _too_little(least, values.get(least.key, ""))
     hops = values.get(HOPS, "")
@@ -259,6 +297,40 @@ def _ports_of_root(bench: Bench, values: Mapping[str, str]) -> Iterator[Shortage
         f"Set it: sysctl -w {PRIVILEGED}=1024",
         _REPORT if as_root else FindingKind.BLOCKED,
     )
+
+
+def _segments(values: Mapping[str, str]) -> Iterator[Shortage]:
+    """Yield that TCP cuts what it sends into too short or too long segments."""
+    probing, first = values.get(PROBING, "0"), values.get(FIRST_SEGMENT, "")
+    if probing in ("1", "2") and is_number(first) and int(first) < SHORTEST_SEGMENT:
+        always = probing == "2"
+        yield Shortage(
+            f"TCP {'begins with' if always else 'falls back to'} segments of {counted(int(first), 'byte')}, so "
+            "that connections crawl",
+            (f"{FIRST_SEGMENT} = {first}", f"{PROBING} = {probing}"),
+            f"Set the usual value: sysctl -w {FIRST_SEGMENT}=1024",
+            FindingKind.BLOCKED if always else _REPORT,
+        )
+    least = values.get(LEAST_SEGMENT, "")
+    if is_number(least) and int(least) > LONGEST_SEGMENT:
+        yield Shortage(
+            f"TCP sends no segment shorter than {counted(int(least), 'byte')}, also where none of that length "
+            "gets through",
+            (f"{LEAST_SEGMENT} = {least}",),
+            f"Set the usual value: sysctl -w {LEAST_SEGMENT}=48",
+        )
+
+
+def _window(values: Mapping[str, str]) -> Iterator[Shortage]:
+    """Yield that TCP takes little at once and never comes to take more (tcp_moderate_rcvbuf)."""
+    numbers = values.get(TAKES, "").split()
+    start = numbers[1] if len(numbers) == 3 else ""
+    if values.get(GROWS) == "0" and is_number(start) and int(start) < LEAST_TAKEN:
+        yield Shortage(
+            f"TCP takes {counted(int(start), 'byte')} at once and never more, so that connections crawl",
+            (f"{GROWS} = 0", f"{TAKES} = {' '.join(numbers)}"),
+            f"Let it grow: sysctl -w {GROWS}=1",
+        )
 
 
 def _user_of(host: HostState) -> str:

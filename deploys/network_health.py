@@ -1,12 +1,13 @@
 """The cluster network: interfaces that are not alike on all hosts, or drop what peers send.
 
 Finds: an MTU that is not the same everywhere, so that small messages pass and large ones hang without a
-message; a link that is slower than those of its peers, which all of them then wait for; strict reverse path
-filtering (rp_filter) where another interface has an address of the cluster's network with another prefix (32,
-say), so that what comes in by one and would be answered by the other is dropped, or where the way back to
-peers beyond a router leads by another interface. Where both have the same prefix, the remedy `rails` acts. So
-is named a loopback interface that is down or without 127.0.0.1, and a host that sends nothing on
-(net.ipv4.ip_forward) though others have routes to its containers.
+message; one of the cluster interface or of the loopback interface that is too small for anything; a link that
+is slower than those of its peers, which all of them then wait for; strict reverse path filtering (rp_filter)
+where another interface has an address of the cluster's network with another prefix (32, say), so that what
+comes in by one and would be answered by the other is dropped, or where the way back to peers beyond a router
+leads by another interface. Where both have the same prefix, the remedy `rails` acts. So is named a loopback
+interface that is down or without 127.0.0.1, and a host that sends nothing on (net.ipv4.ip_forward) though
+others have routes to its containers.
 
 How it is measured: `ip address` and /sys/class/net/*/speed of the interface that has the cluster address, and
 net.ipv4.conf.*.rp_filter, of which the larger of the interface's and of "all" counts. That large packets pass
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from remedy.deploys._mtu import note_small_mtu
 from remedy.deploys._peers import names_of, place_of
 from remedy.deploys._walls_beside import note_forwarding
 from remedy.deploys._ways import ways
@@ -64,6 +66,7 @@ def network_health(bench: Workbench[NetworkHealthSpec]) -> None:
     local = cluster_interface(bench.fleet, bench.host)
     if local is None:
         return
+    note_small_mtu(bench, local, "mtu-mismatch")
     _note_asymmetry(bench)
     beside = list(_beside(network, local, str(bench.fleet.addresses[bench.host.host].address)))
     if not beside:
@@ -95,6 +98,7 @@ def _note_loopback(bench: Workbench[NetworkHealthSpec], network: Network) -> Non
                 f"ip addr add {LOCALHOST}/8 dev {interface.name}",
             )
         else:
+            note_small_mtu(bench, interface, "network-unreachable")
             continue
         bench.blocked(
             f"{interface.name} {what}: processes of this host do not reach each other",

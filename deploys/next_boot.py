@@ -30,13 +30,13 @@ systemd-sysctl.service(8).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pydantic import Field
 
 from remedy.causes import Cause
 from remedy.deploys._boot_anew import note_docker, note_machine_id
+from remedy.deploys._boot_lines import NETWORK, BootLine, is_run, lines_of, mtu_lines
 from remedy.deploys._boot_mounts import note_mounts
 from remedy.deploys._boot_scripts import NOT_AT_BOOT
 from remedy.deploys._boot_services import note_services
@@ -47,7 +47,7 @@ from remedy.deploys._peers import Place, names_of, place_of
 from remedy.deploys._unsearched import AT_BOOT, note_unsearched
 from remedy.firewall import spans
 from remedy.plan import Workbench, remedy
-from remedy.probe import Firewalls, HostState, Mention, Network, Sysctls, Unit
+from remedy.probe import Firewalls, HostState, Mention, Sysctls, Unit
 from remedy.spec import SpecSection
 from remedy.values import Fact, Unknown
 
@@ -60,18 +60,8 @@ CAUSE = Cause(
     silent="nothing fails before the next boot",
 )
 LOST = ("unreachable", "blackhole", "prohibit")
-NETWORK = (
-    *("/etc/netplan/", "/etc/network/", "/etc/systemd/network/", "/etc/NetworkManager/"),
-    *("/etc/sysconfig/network-scripts/", "/etc/networkd-dispatcher/", "/etc/rc.local"),
-)
 WITHOUT_PREFIX = ("/etc/network/", "/etc/sysconfig/network-scripts/")
 _ADDRESS = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?![\d.])")
-_MTU = re.compile(r"^\s*(?:mtu|MTU|MTUBytes)\s*[:=\s]\s*\"?(\d+)")
-_NAMES = re.compile(
-    r"^\s*(?:iface\s+(\S+)|(?:Name|OriginalName|interface-name|DEVICE)\s*=\s*\"?([^\"\s]+)|([\w.-]+):\s*$)"
-)
-
-
 _STATIC = re.compile(r"^\s*(?:-\s*\"?\d|addresses\s*:|address\d*[=\s]|Address\s*=|IPADDR\d*\s*=)")
 _DYNAMIC = re.compile(
     r"^\s*(?:dhcp4\s*:\s*(?:true|yes)|DHCP\s*=\s*(?:yes|ipv4|true)|BOOTPROTO\s*=\s*\"?dhcp|method\s*=\s*auto"
@@ -207,63 +197,28 @@ def _note_modules(bench: Bench, mentions: Sequence[Mention]) -> None:
 # --- the network's configuration ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _BootLine:
-    """A line of a network configuration, and the interface that it is about ("" where none is named)."""
-
-    mention: Mention
-    interface: str
-
-    @property
-    def shown(self) -> str:
-        return f"{self.mention.path}:{self.mention.line}: {self.mention.text.strip()[:100]}"
-
-
-def _is_run(mention: Mention) -> bool:
-    """Return whether a line is carried out at boot, as far as it shows that itself."""
-    text = mention.text.strip()
-    return "@reboot" in text if "/cron" in mention.path else not text.startswith(("#", ";"))
-
-
-def _lines(
-    host: HostState, mentions: Sequence[Mention], places: tuple[str, ...] = NETWORK
-) -> Iterator[_BootLine]:
-    """Yield the lines of network configurations, or of other ``places``, in the order of each file."""
-    known = {i.name for i in host.network.interfaces} if isinstance(host.network, Network) else ()
-    path = interface = ""
-    for mention in sorted(mentions, key=lambda m: (m.path, m.line)):
-        if not mention.path.startswith(places) or not _is_run(mention):
-            continue
-        if mention.path != path:
-            path, name = mention.path, mention.path.rpartition("/")[2]
-            interface = name.partition("-")[2] if name.startswith("ifcfg-") else ""
-        match = _NAMES.match(mention.text)
-        name = (match[1] or match[2] or match[3]) if match is not None else ""
-        interface = name if name in known else interface
-        yield _BootLine(mention, interface)
-
-
 def _note_mtu(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
-    """Name an MTU of the cluster interface that is another than that in force."""
-    by_file: dict[str, tuple[int, _BootLine]] = {}
-    for line in _lines(bench.host, mentions):
-        match = _MTU.match(line.mention.text)
-        if match is not None and line.interface == place.carrier.name:
-            by_file[line.mention.path] = int(match[1]), line
-    if not by_file or any(mtu == place.carrier.mtu for mtu, _ in by_file.values()):
-        return
-    mtu = next(iter(by_file.values()))[0]
-    bench.blocked(
-        f"after the next boot, the MTU of {place.carrier.name} is {mtu}, and now it is {place.carrier.mtu}",
-        (line.shown for _, line in by_file.values()),
-        "Write the MTU of the other hosts there: remedy check compares what is in force.",
-    )
+    """Name an MTU of the cluster interface, or of the loopback one, that is another than that in force."""
+    interfaces = (place.carrier, *(i for i in place.network.interfaces if i.kind == "loopback"))
+    for interface in interfaces:
+        by_file = {
+            line.mention.path: (mtu, line)
+            for mtu, line in mtu_lines(bench.host, mentions, interface.name)
+        }
+        if not by_file or any(mtu == interface.mtu for mtu, _ in by_file.values()):
+            continue
+        mtu = next(iter(by_file.values()))[0]
+        bench.blocked(
+            f"after the next boot, the MTU of {interface.name} is {mtu}, and now it is {interface.mtu}",
+            (line.shown for _, line in by_file.values()),
+            "Write the MTU of the other hosts there: remedy check compares what is in force.",
+        )
 
 
 def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name a configuration that gives the cluster interface another address than the cluster's."""
-    lines: dict[str, _BootLine] = {}
-    for line in _lines(bench.host, mentions):
+    lines: dict[str, BootLine] = {}
+    for line in lines_of(bench.host, mentions):
         text = line.mention.text
         if line.interface != place.carrier.name:
             continue
@@ -285,7 +240,7 @@ def _note_address(bench: Bench, mentions: Sequence[Mention], place: Place) -> No
 
 def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name routes and rules of files that lose peers."""
-    lines = list(_lines(bench.host, mentions, SCRIPTS))
+    lines = list(lines_of(bench.host, mentions, SCRIPTS))
     for at, line in enumerate(lines):
         text = line.mention.text
         near = [text]
@@ -312,7 +267,7 @@ def _note_routes(bench: Bench, mentions: Sequence[Mention], place: Place) -> Non
 
 def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
     """Name scripts that try a bad network."""
-    for line in _lines(bench.host, mentions, SCRIPTS):
+    for line in lines_of(bench.host, mentions, SCRIPTS):
         if re.search(r"\btc\b.*\b(netem|blackhole)\b", line.mention.text):
             bench.blocked(
                 "after the next boot, traffic control loses or delays packets",
@@ -323,7 +278,7 @@ def _note_loss(bench: Bench, mentions: Sequence[Mention]) -> None:
 
 def _note_down(bench: Bench, mentions: Sequence[Mention], place: Place) -> None:
     """Name commands that take the cluster interface down, or its address away."""
-    for line in _lines(bench.host, mentions, SCRIPTS):
+    for line in lines_of(bench.host, mentions, SCRIPTS):
         words = set(_WORD.findall(line.mention.text))
         takes = place.carrier.name in words and (_DOWN & words or (_AWAY & words and _ADDR & words))
         if takes and not any(part in line.mention.path for part in NOT_AT_BOOT):
@@ -339,7 +294,7 @@ def _note_firewall(bench: Bench, mentions: Sequence[Mention]) -> None:
     is_loaded = _has_rules(bench.host.firewalls)
     for mention in mentions:
         text = mention.text.strip()
-        if not _is_run(mention) or not mention.path.startswith(SCRIPTS):
+        if not is_run(mention) or not mention.path.startswith(SCRIPTS):
             continue
         closes = _CLOSES.search(text) and not _NARROW.search(text)
         if not closes and (is_loaded or not _LOADS.search(text)):

@@ -36,6 +36,8 @@ _PLAIN = re.compile(
 _INI = re.compile(
     rf"""(?:^|[\s,=])(?P<name>{_NAME})=(?:"(?P<q>[^"]*)"|'(?P<s>[^']*)'|(?P<p>[^\s,"']*))"""
 )
+# By echo, printf or print(), or as a line of a here-document.
+_PRINTED = re.compile(rf"""^(?:[^#]*[\s"'(])?(?P<name>{_NAME})=(?P<value>[^\s"';\\)]*)""")
 
 
 class Syntax(enum.Enum):
@@ -49,6 +51,7 @@ class Syntax(enum.Enum):
     UNIT = "systemd"
     PAM_ENV = "pam_env.conf"
     PROLOG = "prolog"
+    GENERATOR = "environment generator"
     LIST = "list of strings"
     JSON = "JSON"
     YAML = "YAML"
@@ -116,6 +119,7 @@ _READERS: Mapping[Syntax, Callable[[str], Iterator[tuple[str, str]] | Pairs]] = 
     Syntax.UNIT: _unit,
     Syntax.PAM_ENV: _pam_env,
     Syntax.PROLOG: _each(_EXPORT),
+    Syntax.GENERATOR: _each(_PRINTED),
     Syntax.LIST: _each(_QUOTED),
     Syntax.JSON: _each(_MEMBER),
     Syntax.YAML: _each(_ITEM),

@@ -11,7 +11,8 @@ from remedy.values import Record
 
 _VERSION_FILE = re.compile(r"(/.+)/torch/version\.py:cuda[^=]*= *(?:'([^']*)'|\"([^\"]*)\"|None)")
 _NCCL = re.compile(r"/libnccl\.so\.(\d+\.\d+\.\d+)\Z")
-_LIBCUDA = re.compile(r"/libcuda\.so\.(\d+\.\d+(?:\.\d+)?)\Z")
+# That of a driver has its version; others are called libcuda.so.1, or libcuda.so.1.1 (Tegra).
+_LIBCUDA = re.compile(r"/libcuda\.so\.(?:(\d{3,}\.\d+(?:\.\d+)?)|1(?:\.1)?)\Z")
 _LIBMPI = re.compile(r"/libmpi\.so\.(\d+\.\d+\.\d+)\Z")
 
 
@@ -29,7 +30,9 @@ class Software(Record):
     ``interpreters`` are the Pythons and torchruns of the PATH in its order, then those of the request.
     ``cuda`` maps a package directory to the CUDA version that its torch was built for, "" for none. ``nccl``
     maps the path of a system library to its version; so do ``libcuda``, whose version is the driver's that it
-    came with, and ``libmpi`` of Open MPI.
+    came with ("" where its name does not say), and ``libmpi`` of Open MPI. ``searched`` are the folders of the
+    loader in which libraries were looked for, ``aside`` those in which they were not since looking may mount
+    something, and ``dangling`` links that lead nowhere; all three are empty on a host without an NVIDIA driver.
     """
 
     interpreters: tuple[str, ...]
@@ -38,6 +41,9 @@ class Software(Record):
     nccl: tuple[tuple[str, str], ...]
     libcuda: tuple[tuple[str, str], ...] = ()
     libmpi: tuple[tuple[str, str], ...] = ()
+    searched: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    dangling: tuple[str, ...] = ()
 
     def versions(self, *names: str) -> tuple[Package, ...]:
         """Return the installed distributions of these names, in the order of the directories."""
@@ -46,12 +52,8 @@ class Software(Record):
 
 def parse_software(sections: Sections) -> Software:
     """Read section ``software``: a word and a path a line, and lines of torch/version.py."""
-    by_kind: dict[str, list[str]] = {
-        "interpreter": [],
-        "package": [],
-        "conda": [],
-        "library": [],
-    }
+    kinds = ("interpreter", "package", "conda", "library", "folder", "aside", "dangling")
+    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
     cuda = []
     for line in sections.text("software").splitlines():
         if match := _VERSION_FILE.fullmatch(line):
@@ -67,12 +69,16 @@ def parse_software(sections: Sections) -> Software:
         nccl=_libraries(by_kind["library"], _NCCL),
         libcuda=_libraries(by_kind["library"], _LIBCUDA),
         libmpi=_libraries(by_kind["library"], _LIBMPI),
+        searched=tuple(by_kind["folder"]),
+        aside=tuple(dict.fromkeys(by_kind["aside"])),
+        dangling=tuple(by_kind["dangling"]),
     )
 
 
 def _libraries(paths: Iterable[str], name: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
-    """Return the libraries of one name, each with the version in its name."""
-    return tuple((path, match[1]) for path in paths if (match := name.search(path)))
+    """Return the libraries of one name, each with the version in its name, "" for none."""
+    matches = ((path, name.search(path)) for path in dict.fromkeys(paths))
+    return tuple((path, match[1] or "") for path, match in matches if match)
 
 
 def _installed(paths: Iterable[str]) -> Iterable[Package]:

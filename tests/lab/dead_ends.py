@@ -17,6 +17,8 @@ from tests.lab.unknown_faults import UnknownFault
 
 LONGEST = 300
 WORDS = 60  # of a text, by which its line is found again
+# That of a test is below a folder of its own, which says nothing to a reader.
+_INVENTORY = re.compile(r"/\S*/inventory\.py\b")
 _NAME = re.compile(r"^\| [^|]*\(`([\w-]+)`\) \|")
 HEAD = """\
 # Faults, and what is said of them
@@ -232,5 +234,6 @@ def row(walk: Walk, text: str, shown: str, harmless: str = "") -> str:
 
 
 def _cell(text: str) -> str:
+    text = _INVENTORY.sub("inventory.py", text)
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
     return short.replace("|", "\\|").replace("\n", " ")

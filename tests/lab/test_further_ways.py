@@ -52,6 +52,31 @@ FAULTS = {
         "4096 bytes at once, so that connections stall",
         "sysctl -qw net.ipv4.tcp_rmem='4096 131072 6291456' net.ipv4.tcp_wmem='4096 16384 4194304'",
     ),
+    "small-segments": (
+        "kernel-setting",
+        "TCP begins with segments of 48 bytes, so that connections crawl",
+        "rm /etc/sysctl.d/60-site.conf; sysctl -qw net.ipv4.tcp_base_mss=1024 net.ipv4.tcp_mtu_probing=0",
+    ),
+    "fixed-window": (
+        "kernel-setting",
+        "TCP takes 4096 bytes at once and never more",
+        "rm /etc/sysctl.d/60*; sysctl -qw net.ipv4.tcp_moderate_rcvbuf=1",
+    ),
+    "boots-with-long-segments": (
+        "kernel-setting",
+        "after the next boot, TCP sends no segment shorter than 9000 bytes",
+        "rm /etc/sysctl.d/60-site.conf",
+    ),
+    "loopback-small-packets": (
+        "network-unreachable",
+        "lo has an MTU of 68",
+        "rm /etc/rc.local; ip link set lo mtu 65536",
+    ),
+    "cluster-small-packets": (
+        "mtu-mismatch",
+        " has an MTU of 68",
+        "ip link set dev $IF mtu 1500",
+    ),
     "boots-into-rescue": (
         "boot-differs",
         "the host comes up in rescue.target",
@@ -93,3 +118,20 @@ def test_each_is_named_and_gone_when_it_is_taken_back(cluster: Cluster) -> None:
         assert any(words in title for _, title in said), (name, said)
         cluster.run(victim, places + undo)
         assert found(site, victim) == [], name
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("small-segments", "/etc/sysctl.d/60-site.conf:1: net.ipv4.tcp_base_mss = 48"),
+        ("loopback-small-packets", "/etc/rc.local:2: ip link set lo mtu 68"),
+    ],
+)
+def test_what_sets_it_at_boot_is_named_with_file_and_line(
+    cluster: Cluster, name: str, line: str
+) -> None:
+    site = Site(cluster)
+    cluster.fault("gpu02", name)
+    document = site.remedy("check", "--json").document
+    evidence = [e for f in document["hosts"]["gpu02"]["findings"] for e in f["evidence"]]
+    assert line in evidence

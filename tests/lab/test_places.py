@@ -76,6 +76,58 @@ def test_each_place_is_named_and_no_secret_leaves_a_host(site: Site) -> None:
     assert (TOKEN in seen.text, kept) == (False, [])
 
 
+def test_what_sudo_and_generators_set_is_named_until_it_is_gone(site: Site) -> None:
+    host = site.cluster.host("gpu01")
+    site.cluster.fault("gpu01", "wrong-ifname-of-sudo")
+    environment = host.must("su trainer -c 'sudo -n env'")
+    assert f"GLOO_SOCKET_IFNAME={NOWHERE}\n" in environment
+    seen = site.remedy("check", "--json", "--limit", "gpu01")
+    (of_sudo, of_generator) = (
+        next(f for f in seen.document["hosts"]["gpu01"]["findings"] if path in f["title"])
+        for path in ("/etc/site/sudo.env", "/etc/systemd/system-environment-generators/50-site")
+    )
+    assert of_sudo["evidence"] == [
+        f"/etc/site/sudo.env:2: GLOO_SOCKET_IFNAME={NOWHERE}",
+        "who gets it: what sudo starts (by /etc/sudoers.d/90-site)",
+    ]
+    assert of_generator["evidence"][0].endswith(f"50-site:2: TP_SOCKET_IFNAME={NOWHERE}")
+    assert TOKEN not in seen.text
+    host.must(
+        "sed -i /IFNAME/d /etc/site/sudo.env /etc/systemd/system-environment-generators/50-site"
+    )
+    again = site.remedy("check", "--json", "--limit", "gpu01").document["hosts"]["gpu01"]
+    assert again["status"] == "ok", again
+
+
+def test_the_files_of_the_user_who_runs_the_jobs_are_named_and_no_link_of_theirs_is_followed(
+    site: Site,
+) -> None:
+    host = site.cluster.host("gpu01")
+    site.cluster.fault("gpu01", "wrong-ifname-of-job-user")
+    # What the user may not read, by a link; what would be waited for, and what would be run.
+    host.must(f"echo NCCL_SOCKET_IFNAME={TOKEN} >/root/secret.sh; chmod 600 /root/secret.sh")
+    host.must(
+        "cd /home/trainer && ln -s /root/secret.sh .zshenv && mkfifo .cshrc && "
+        "printf '#!/bin/sh\ntouch /run/was-run\n' >.zprofile && chmod 755 .zprofile && "
+        "chown -h trainer: .z* .cshrc"
+    )
+    Path(site.folder, "remedy.yaml").write_text("cluster: {user: trainer}\n", encoding="utf-8")
+    seen = site.remedy("check", "--json", "--limit", "gpu01")
+    findings = seen.document["hosts"]["gpu01"]["findings"]
+    for name, variable in (
+        (".bashrc", f"NCCL_SOCKET_IFNAME={NOWHERE}"),
+        (".bash_profile", f"GLOO_SOCKET_IFNAME={NOWHERE}"),
+        (".profile", "RANK=1"),
+        (".pam_environment", f"TP_SOCKET_IFNAME={NOWHERE}"),
+    ):
+        (finding,) = (f for f in findings if f["title"].startswith(f"/home/trainer/{name} sets"))
+        assert variable in finding["title"]
+        assert finding["kind"] in ("blocked", "report")
+    assert any("/home/trainer/.cshrc" in f["title"] for f in findings if f["kind"] == "unknown")
+    assert TOKEN not in seen.text
+    assert host.run("ls /run/was-run").returncode != 0
+
+
 @pytest.mark.full
 def test_the_device_of_ucx_and_hccl_is_corrected_and_taken_back(site: Site) -> None:
     host = site.cluster.hosts[0]

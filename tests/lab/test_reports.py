@@ -21,6 +21,7 @@ FAULTS = (
     ("proxy-set", "gpu02", "launching", "http_proxy=http://proxy.example:3128"),
     ("low-max-startups", "gpu01", "launching", "10-hardening.conf line 1: MaxStartups 2:30:10"),
     ("other-torch", "gpu04", "fleet_versions", "2.1.0"),
+    ("libcuda-elsewhere", "gpu02", "gpu_health", "searched for libcuda.so.1: /usr/local/lib, "),
     ("two-pythons", "gpu03", "pythons", "torchrun: /usr/local/bin/torchrun"),
 )
 # resolver changes the order of the services, and only reports what name servers do.
@@ -64,6 +65,24 @@ def test_what_is_only_reported_is_seen_and_fails_nobody(cluster: Cluster) -> Non
     again = site.remedy("check", "--json").document
     left = {fault[0] for fault in FAULTS if seen(again, fault)}
     assert left == {fault[0] for fault in FAULTS} - CURED_BY_THE_WAY
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo /opt/driver/lib64 >/etc/ld.so.conf.d/driver.conf",
+        "ln -s /opt/driver/lib64/libcuda.so.1 /usr/lib/libcuda.so.1",
+        "echo LD_LIBRARY_PATH=/opt/driver/lib64 >>/etc/environment",
+    ],
+    ids=["named to the loader", "a link", "in the path of sessions"],
+)
+def test_a_driver_that_is_mounted_from_elsewhere(cluster: Cluster, command: str) -> None:
+    site = Site(cluster)
+    cluster.fault("gpu02", "libcuda-elsewhere")
+    titles = [f["title"] for f in findings(site.remedy("check", "--json").document)]
+    assert titles == ["no libcuda of the driver where programs look for it"]
+    cluster.host("gpu02").must(command)
+    assert findings(site.remedy("check", "--json").document) == []
 
 
 def test_a_smaller_mtu_is_proved_by_packets_that_must_not_be_cut(cluster: Cluster) -> None:

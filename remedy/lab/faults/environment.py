@@ -119,6 +119,42 @@ def wrong_ifname_of_containers(host: Host) -> None:
 
 
 @fault(
+    "wrong-ifname-of-sudo",
+    "sudo and an environment generator of systemd give commands and services an interface that does not exist",
+    repair=by_hand("Correct or remove line"),
+    log=no_log("only what sudo starts and services of systemd have it"),
+)
+def wrong_ifname_of_sudo(host: Host) -> None:
+    line = 'Defaults:trainer env_file="/etc/site/sudo.env", !lecture\n'
+    _append(host, "/etc/sudoers.d/90-site", line.encode())
+    host.must(["chmod", "440", "/etc/sudoers.d/90-site"])
+    jobs = f"export HF_TOKEN={TOKEN}\nexport GLOO_SOCKET_IFNAME='{NOWHERE}'\n"
+    _append(host, "/etc/site/sudo.env", jobs.encode())
+    generator = "/etc/systemd/system-environment-generators/50-site"
+    _append(host, generator, f"#!/bin/sh\necho TP_SOCKET_IFNAME={NOWHERE}\n".encode())
+    host.must(["chmod", "755", generator])
+
+
+@fault(
+    "wrong-ifname-of-job-user",
+    "start-up files of a user who runs jobs, and is not who logs in, name an interface that does not exist",
+    repair=REPAIRED,
+    log=no_log("its words are those of lab-wrong-socket-ifname"),
+    harmless="the settings name no user who runs the jobs (cluster.user)",
+)
+def wrong_ifname_of_job_user(host: Host) -> None:
+    home = "/home/trainer"
+    for name, line in (
+        (".bashrc", f"export NCCL_SOCKET_IFNAME={NOWHERE}\n"),
+        (".bash_profile", f"export GLOO_SOCKET_IFNAME={NOWHERE}\n"),
+        (".profile", "export RANK=1\n"),
+        (".pam_environment", f"TP_SOCKET_IFNAME DEFAULT={NOWHERE}\n"),
+    ):
+        _append(host, f"{home}/{name}", line.encode())
+        host.must(["chown", "trainer:", f"{home}/{name}"])
+
+
+@fault(
     "old-environment-of-slurmd",
     "slurmd and systemd itself still have a missing interface, which no file sets any more",
     repair=by_hand("systemctl"),

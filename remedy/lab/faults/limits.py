@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remedy.lab.fault import HEALTHY, LIKE_A_FIREWALL, REPAIRED, by_hand, no_log
+from remedy.lab.fault import HEALTHY, LIKE_A_FIREWALL, NEXT_BOOT, REPAIRED, by_hand, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -87,3 +87,42 @@ def short_queue_of_connections(host: Host) -> None:
 def small_buffers(host: Host) -> None:
     sizes = "'4096 4096 4096'"
     host.must(f"sysctl -qw net.ipv4.tcp_rmem={sizes} net.ipv4.tcp_wmem={sizes}")
+
+
+def _set_now_and_at_boot(host: Host, *settings: str) -> None:
+    """Have a file of settings, and what it says in force."""
+    path = "/etc/sysctl.d/60-site.conf"
+    host.write(path, "".join(f"{setting}\n" for setting in settings).encode())
+    host.must(["sysctl", "-qp", path])
+
+
+@fault(
+    "small-segments",
+    "a file of settings has TCP begin with segments of 48 bytes (tcp_base_mss, tcp_mtu_probing)",
+    repair=by_hand("net.ipv4.tcp_base_mss"),
+    log=no_log("a job of two hosts is slow, and says nothing"),
+)
+def small_segments(host: Host) -> None:
+    _set_now_and_at_boot(host, "net.ipv4.tcp_base_mss = 48", "net.ipv4.tcp_mtu_probing = 2")
+
+
+@fault(
+    "fixed-window",
+    "a file of settings has TCP take 4 KiB at once, and never more (tcp_moderate_rcvbuf)",
+    repair=by_hand("net.ipv4.tcp_moderate_rcvbuf"),
+    log=no_log("a job of two hosts is slow, and says nothing"),
+)
+def fixed_window(host: Host) -> None:
+    sizes = "net.ipv4.tcp_rmem = 4096 4096 6291456"
+    _set_now_and_at_boot(host, sizes, "net.ipv4.tcp_moderate_rcvbuf = 0")
+
+
+@fault(
+    "boots-with-long-segments",
+    "a file of settings has TCP send segments that no interface takes, from the next boot on",
+    repair=by_hand("net.ipv4.tcp_min_snd_mss"),
+    log=NEXT_BOOT,
+)
+def boots_with_long_segments(host: Host) -> None:
+    text = b"net.ipv4.tcp_min_snd_mss = 9000\nnet.ipv4.tcp_notsent_lowat = 0\n"
+    host.write("/etc/sysctl.d/60-site.conf", text)

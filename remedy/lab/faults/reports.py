@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from remedy.lab.fault import HEALTHY, REPAIRED
+from remedy.lab.fault import HEALTHY, REPAIRED, no_log
 from remedy.lab.faults import fault
 from remedy.lab.host import Host
 
@@ -100,3 +100,24 @@ def other_torch(host: Host) -> None:
 def two_pythons(host: Host) -> None:
     host.write("/usr/local/bin/torchrun", b"#!/bin/sh\nexec /opt/other/bin/torchrun\n")
     host.must(["chmod", "755", "/usr/local/bin/torchrun"])
+
+
+@fault(
+    "libcuda-elsewhere",
+    "NVIDIA's driver is loaded, and its libcuda is where no program looks for it; ends with a reboot",
+    repair=REPAIRED,
+    log=no_log("a host of the lab has no GPU"),
+)
+def libcuda_elsewhere(host: Host) -> None:
+    mounted, version = "/opt/driver/lib64", "580.65.06"
+    host.must(["mkdir", "-p", mounted])
+    host.must(f"touch {mounted}/libcuda.so.{version}")
+    host.must(["ln", "-sf", f"libcuda.so.{version}", f"{mounted}/libcuda.so.1"])
+    # In place of the driver: what the probe asks before it runs nvidia-smi.
+    host.must("[ -e /proc/driver/nvidia ] || mount -t tmpfs driver /proc/driver")
+    host.must(["mkdir", "-p", "/proc/driver/nvidia"])
+    line = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Release Build\n"
+    host.write("/proc/driver/nvidia/version", line.encode())
+    host.must(["touch", "/dev/nvidiactl"])
+    host.write("/usr/local/bin/nvidia-smi", b"#!/bin/sh\nexit 0\n")
+    host.must(["chmod", "755", "/usr/local/bin/nvidia-smi"])

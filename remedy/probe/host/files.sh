@@ -88,22 +88,24 @@ file_contents() {
     [ $# -eq 0 ] || every_line "$@"
 }
 
-# One line a link: where it leads, and its own path. One process for all links that lead somewhere, where
-# readlink takes several.
+# resolve LINK...: sets targets to where each of them leads, a line each, in their order. One process for all links,
+# where readlink takes several. With IFS=$nl.
+resolve() {
+    targets=
+    [ $# -eq 0 ] || targets=$(readlink -f "$@")
+    number=0
+    for target in $targets; do number=$((number + 1)); done
+    [ "$number" -ne $# ] || return 0
+    targets=
+    for path; do targets=$targets$(readlink -f "$path")$nl; done
+}
+
+# One line a link: where it leads, and its own path.
 file_links() {
     set -f
     IFS=$nl
     set -- $linked
-    unset IFS
-    targets=
-    [ $# -eq 0 ] || targets=$(readlink -f "$@")
-    IFS=$nl
-    number=0
-    for target in $targets; do number=$((number + 1)); done
-    if [ "$number" -ne $# ]; then
-        targets=
-        for path; do targets=$targets$(readlink -f "$path")$nl; done
-    fi
+    resolve "$@"
     for target in $targets; do
         printf '%s%s%s\n' "$target" "$tab" "$1"
         shift

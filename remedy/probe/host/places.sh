@@ -146,8 +146,8 @@ at_jobs() {
     mentioned=$all$nl$(printf '%s\n' "$mentioned" | grep -v "=.*; export [A-Za-z_][A-Za-z0-9_]*\$")
 }
 
-# The files that systemd's units, PAM, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, TaskProlog=, and
-# what is sourced. Only below directories of the system: another path may be mounted when it is looked at.
+# The files that systemd's units, PAM, sudo, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, env_file=,
+# TaskProlog=, and what is sourced. Only below directories of the system: another path may be mounted when it is looked at.
 name_further_files() {
     further= number=0
     set -f
@@ -157,6 +157,7 @@ name_further_files() {
             *EnvironmentFile*=*) path=${line#*EnvironmentFile} path=${path#*=} ;;
             *envfile=*) path=${line#*envfile=} ;;
             *conffile=*) path=${line#*conffile=} ;;
+            *env_file*=*) path=${line#*env_file} path=${path#*=} path=${path%%,*} ;;
             *TaskProlog=*) path=${line#*TaskProlog=} ;;
             *source\ /*) path=/${line#*source /} ;;
             *.\ /*) path=/${line#*. /} ;;

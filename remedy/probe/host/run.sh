@@ -60,7 +60,7 @@ probe() {
 
 uptime
 stop=$((${up%.*} + stop_after))
-shm_files= saved= nvidia_status= names= folders= booted=0
+shm_files= saved= nvidia_status= names= folders= session_libraries= booted=0
 while read -r key _ euid _; do [ "$key" != Uid: ] || break; done </proc/self/status
 home=${HOME:-/}
 homes=$home

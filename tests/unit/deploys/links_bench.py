@@ -9,10 +9,17 @@ from tests.unit.build import record
 
 
 def interface(
-    name: str, address: str, *, mtu: int = 1500, speed: int | None = None, prefix: int = 24
+    name: str,
+    address: str,
+    *,
+    mtu: int = 1500,
+    speed: int | None = None,
+    prefix: int = 24,
+    **further: Any,
 ) -> Interface:
     own = Address(address=address, prefix=prefix, scope="global")
-    found: Interface = record(Interface, name=name, mtu=mtu, speed=speed, addresses=(own,))
+    facts = {"name": name, "mtu": mtu, "speed": speed, "addresses": (own,), **further}
+    found: Interface = record(Interface, **facts)
     return found
 
 

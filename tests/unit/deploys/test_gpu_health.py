@@ -297,6 +297,21 @@ def test_what_makes_nvidia_smi_show_no_cuda_version(versions: tuple[str, ...], t
     assert not findings_of("gpu_health", hosts({**facts, **gpus(0, driver="")}))
 
 
+@pytest.mark.parametrize(
+    "further",
+    [
+        ("/usr/local/cuda-12.8/compat/libcuda.so.590.44.01", "590.44.01"),
+        ("/usr/lib/wsl/lib/libcuda.so.1", ""),
+    ],
+    ids=["newer on purpose", "without a version"],
+)
+def test_another_libcuda_that_contradicts_no_driver(further: tuple[str, str]) -> None:
+    right = (f"{LIBCUDA}.580.65.06", "580.65.06")
+    for libraries in ((right, further), (further,)):
+        facts = {**gpus(), "software": record(Software, libcuda=libraries)}
+        assert findings_of("gpu_health", hosts(facts)) == []
+
+
 def test_stubs_in_the_path_of_libraries_are_named() -> None:
     right = (f"{LIBCUDA}.580.65.06", "580.65.06")
     facts = {

@@ -37,8 +37,8 @@ def gpu(number: int, *, used: int = 4, persistence: bool = True) -> Gpu:
     return Gpu(number, f"GPU-{number}", "x", "H100", "", persistence, "Default", 81559, used, 0)
 
 
-def libcuda(*known: tuple[str, str]) -> dict[str, Any]:
-    return {"software": record(Software, libcuda=known)}
+def libcuda(*known: tuple[str, str], **places: tuple[str, ...]) -> dict[str, Any]:
+    return {"software": record(Software, libcuda=known, **places)}
 
 
 SWITCHES = tuple(PciDevice(f"0000:0{n}:00.0", "10de", "22a3", "0680") for n in range(5, 9))
@@ -71,12 +71,18 @@ def service(active: str) -> dict[str, Any]:
             "report", "nvidia-smi lists 1 of 2 GPUs on the bus", ("0000:00:00.0", "0000:01:00.0"),
             "Check `dmesg | grep -i xid` (79: a GPU fell off the bus); take the host out of the job.",
         )),
-        ({**gpus(), **libcuda()}, Said(
-            "report", "no libcuda of the driver in the system's library folders",
-            ("loaded driver: 580.65.06; nvidia-smi then shows no CUDA version",),
-            "Install libcuda of version 580.65.06 (Debian: libcuda1, Ubuntu: libnvidia-compute).",
+        ({**gpus(), **libcuda(searched=("/a", "/lib"), aside=("/nfs/x",), dangling=("/a/b",))}, Said(
+            "report", "no libcuda of the driver where programs look for it",
+            (
+                "loaded driver: 580.65.06; nvidia-smi then shows no CUDA version",
+                "searched for libcuda.so.1: /a, /lib",
+                "/a/b leads to a file that is not there",
+                "not searched, since looking may mount it: /nfs/x",
+            ),
+            "Install libcuda of version 580.65.06 (Debian: libcuda1, Ubuntu: libnvidia-compute). Where the "
+            "driver is mounted from elsewhere, name its folder in /etc/ld.so.conf.d and run ldconfig.",
         )),
-        ({**gpus(), **libcuda(("/usr/lib/a", "580.65.06"), ("/usr/lib/b", "1"))}, Said(
+        ({**gpus(), **libcuda(("/usr/lib/a", "580.65.06"), ("/usr/lib/b", "550.54"))}, Said(
             "report", "libcuda is not that of the loaded driver 580.65.06", ("/usr/lib/b",),
             "Reboot after an upgrade of the driver; else remove the other version.",
         )),

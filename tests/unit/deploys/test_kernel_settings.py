@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from remedy.probe import HostState, Names, Sysctls, SysctlSetting
+from remedy.probe import HostState, Mention, Names, Sysctls, SysctlSetting
 from tests.unit.build import host_state, record
 from tests.unit.deploys.words_bench import Said, planned, said
 
 RANGE, RESERVED = "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports"
+BASE, PROBING = "net.ipv4.tcp_base_mss", "net.ipv4.tcp_mtu_probing"
+GROWS = "net.ipv4.tcp_moderate_rcvbuf"
 PRIVILEGED = "net.ipv4.ip_unprivileged_port_start"
 USUAL = {
     RANGE: "32768 60999",
@@ -18,6 +20,11 @@ USUAL = {
     PRIVILEGED: "1024",
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
     "net.ipv4.tcp_wmem": "4096 16384 4194304",
+    "net.ipv4.tcp_base_mss": "1024",
+    "net.ipv4.tcp_mtu_probing": "0",
+    "net.ipv4.tcp_min_snd_mss": "48",
+    "net.ipv4.tcp_notsent_lowat": "4294967295",
+    "net.ipv4.tcp_moderate_rcvbuf": "1",
     "net.ipv4.tcp_retries2": "15",
     "net.ipv4.tcp_syn_retries": "6",
     "net.ipv4.ip_default_ttl": "64",
@@ -68,6 +75,11 @@ def test_the_usual_values_are_not_named() -> None:
         ({"net.netfilter.nf_conntrack_count": "262144"}, "blocked", "connections is full (262144 of 262144)"),
         ({"net.ipv4.tcp_rmem": "4096 4096 4096"}, "blocked", "TCP takes 4096 bytes at once"),
         ({"net.ipv4.tcp_wmem": "4096 4096 4608"}, "blocked", "TCP sends 4608 bytes at once"),
+        ({BASE: "48", PROBING: "2"}, "blocked", "TCP begins with segments of 48 bytes"),
+        ({BASE: "511", PROBING: "1"}, "report", "TCP falls back to segments of 511 bytes"),
+        ({"net.ipv4.tcp_min_snd_mss": "1221"}, "blocked", "no segment shorter than 1221 bytes"),
+        ({"net.ipv4.tcp_notsent_lowat": "0"}, "blocked", "wait until they may send wait for ever"),
+        ({GROWS: "0", "net.ipv4.tcp_rmem": "4096 65535 6291456"}, "blocked", "65535 bytes at once and never"),
         ({"fs.file-max": "900"}, "blocked", "all processes together may have 900 files open"),
         ({"kernel.threads-max": "300"}, "blocked", "a host may have 300 threads"),
         ({"kernel.pid_max": "301"}, "blocked", "a host may have 301 processes, threads included"),
@@ -85,6 +97,38 @@ def test_too_little_is_named_with_its_setting(live: dict[str, str], kind: str, t
     assert found.fix.count("sysctl -w ") == 1
     first = found.evidence[0]
     assert of(host(live), accept=(first,)) == []
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        {BASE: "48"},
+        {BASE: "512", PROBING: "2"},
+        {"net.ipv4.tcp_min_snd_mss": "1220"},
+        {"net.ipv4.tcp_notsent_lowat": "1"},
+        {GROWS: "0"},
+        {"net.ipv4.tcp_rmem": "4096 4096 6291456"},
+    ],
+)
+def test_what_slows_nobody_is_not_named(live: dict[str, str]) -> None:
+    assert of(host(live)) == []
+
+
+def test_what_sets_it_again_at_boot_is_named_with_its_line() -> None:
+    wrong = {"net.ipv4.tcp_notsent_lowat": "0", BASE: "48", PROBING: "2"}
+    state = host(wrong, later={BASE: "48"})
+    line = Mention(path="/etc/rc.local", line=4, text="sysctl -w net.ipv4.tcp_notsent_lowat=0")
+    segments, waits = of(state.model_copy(update={"mentions": (line,)}))
+    assert segments.evidence == (
+        f"{BASE} = 48",
+        f"{PROBING} = 2",
+        f"/etc/sysctl.d/9.conf:1: {BASE} = 48",
+    )
+    assert waits.evidence[1:] == (f"{line.path}:4: {line.text}",)
+    for shortage in (segments, waits):
+        assert shortage.fix.startswith(
+            "Remove the line that sets it at boot. Set the usual value: "
+        )
 
 
 @pytest.mark.parametrize(("user", "kind"), [("trainer", "blocked"), ("root", "report")])

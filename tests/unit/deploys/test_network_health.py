@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remedy.deploys.network_health import NetworkHealthSpec
-from remedy.probe import Sysctls
+from remedy.probe import Mention, Sysctls
 from tests.unit.build import record
 from tests.unit.deploys.links_bench import interface, network
 from tests.unit.deploys.report_bench import LATE, finding_of, findings_of, hosts, says
@@ -25,6 +25,52 @@ def test_an_mtu_that_differs_is_told_with_interface_and_proof() -> None:
     assert finding.evidence == ("mtu 9000: gpu[01-02]", "mtu 1500: gpu03", "interface ens1: gpu03")
     assert "ping -M do -s 8972 PEER" in finding.fix
     assert findings_of("network_health", these, NetworkHealthSpec(compare=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("mtu", "kinds"),
+    [
+        (68, ["blocked"]),
+        (575, ["blocked"]),
+        (576, ["report"]),
+        (1279, ["report"]),
+        (1280, []),
+        (0, []),
+    ],
+)
+@pytest.mark.parametrize("name", ["eno2", "lo"])
+def test_an_mtu_by_which_packets_carry_nothing(name: str, mtu: int, kinds: list[str]) -> None:
+    loopback = {"kind": "loopback", "state": "UNKNOWN", "up": True}
+    mtus = {"eno2": 9000, "lo": 65536, name: mtu}
+
+    def state(own: str, mtus: dict[str, int]) -> dict[str, Any]:
+        lo = interface("lo", "127.0.0.1", mtu=mtus["lo"], **loopback)
+        return network(lo, interface("eno2", own, mtu=mtus["eno2"]))
+
+    lines = [
+        Mention(path="/etc/network/interfaces", line=3, text=f"iface {name} inet static"),
+        Mention(path="/etc/network/interfaces", line=4, text=f"    mtu {mtu}"),
+        Mention(path="/etc/rc.local", line=2, text=f"ip link set dev {name} mtu {mtu}"),
+        Mention(path="/etc/rc.local", line=3, text=f"ip link set dev eth7 mtu {mtu}"),
+    ]
+    broken = {**state("10.0.0.1", mtus), "mentions": tuple(lines)}
+    these = hosts(broken, state("10.0.0.2", {"eno2": 9000, "lo": 65536}))
+    spec = NetworkHealthSpec(compare=False)
+    findings = findings_of("network_health", these, spec)
+    assert [finding.kind.value for finding in findings] == kinds
+    for finding in findings:
+        assert finding.evidence == (
+            f"{name}: mtu {mtu}",
+            f"/etc/network/interfaces:4: mtu {mtu}",
+            f"/etc/rc.local:2: ip link set dev {name} mtu {mtu}",
+        )
+        usual = {"eno2": 9000, "lo": 65536}[name]
+        assert f"ip link set dev {name} mtu {usual}; and correct the line" in finding.fix
+        assert finding.label == {"eno2": "mtu-mismatch", "lo": "network-unreachable"}[name]
+    without = hosts(state("10.0.0.1", mtus), state("10.0.0.2", {"eno2": 9000, "lo": 65536}))
+    for finding in findings_of("network_health", without, spec):
+        assert finding.evidence[0] == f"{name}: mtu {mtu}"
+        assert "correct the line" not in finding.fix
 
 
 def test_a_slow_link_is_told_and_an_unknown_speed_is_not_compared() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from remedy.deploys._places import INTERACTIVE
 from remedy.plan import FindingKind, make_plan
 from remedy.probe import (
     File,
@@ -33,6 +34,10 @@ PLACES = [
     ("/etc/systemd/system/slurmd.service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "slurmd"),
     ("/etc/systemd/system/service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "every service of"),
     ("/etc/systemd/user/service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9", "the user's"),
+    ("/etc/systemd/system-environment-generators/x", "echo GLOO_SOCKET_IFNAME=eth9", "every service of"),
+    ("/etc/systemd/user-environment-generators/x", "printf 'GLOO_SOCKET_IFNAME=eth9\\n'", "the user's"),
+    ("/etc/systemd/system-environment-generators/y", "GLOO_SOCKET_IFNAME=eth9", "every service of"),
+    ("/etc/systemd/system-environment-generators/z", 'print("GLOO_SOCKET_IFNAME=eth9")', "every service of"),
     ("/etc/systemd/system/ray.service", 'Environment="GLOO_SOCKET_IFNAME=eth9"', "ray and what"),
     (f"{HOME}/.config/systemd/user/ray.service", "Environment=GLOO_SOCKET_IFNAME=eth9", "user service ray"),
     ("/etc/default/slurmd", "GLOO_SOCKET_IFNAME=eth9", "slurmd and what it starts"),
@@ -44,6 +49,8 @@ PLACES = [
     ("/etc/slurm/task_prolog.sh", 'echo "export GLOO_SOCKET_IFNAME=eth9"', "tasks of Slurm"),
     ("/etc/enroot/environ.d/10-x.env", "GLOO_SOCKET_IFNAME=eth9", "containers of enroot"),
     ("/var/spool/pbs/pbs_environment", "GLOO_SOCKET_IFNAME=eth9", "jobs of PBS"),
+    ("/etc/doas.conf", "permit setenv { GLOO_SOCKET_IFNAME=eth9 } :wheel", "what doas starts"),
+    ("/etc/crio/crio.conf.d/x.conf", 'default_env = ["GLOO_SOCKET_IFNAME=eth9"]', "container of CRI-O"),
     ("/etc/supervisor/conf.d/x.conf", 'environment=GLOO_SOCKET_IFNAME="eth9"', "supervisord"),
 ]  # fmt: skip
 
@@ -91,6 +98,31 @@ def test_what_can_work_is_no_finding(path: str, text: str, who: str) -> None:
         ),
         (
             [
+                (
+                    "/etc/sudoers.d/site",
+                    "Defaults:%gpu env_reset, env_file = /etc/site/env,!lecture",
+                ),
+                ("/etc/site/env", "export GLOO_SOCKET_IFNAME='eth9'"),
+            ],
+            "what sudo starts (by /etc/sudoers.d/site)",
+        ),
+        (
+            [
+                ("/etc/sudoers", 'Defaults restricted_env_file="/etc/site/env"'),
+                ("/etc/sudoers.d/site", 'Defaults env_keep += "LANG GLOO_*"'),
+                ("/etc/site/env", "GLOO_SOCKET_IFNAME=eth9"),
+            ],
+            "what sudo starts, as far as env_keep names it (by /etc/sudoers)",
+        ),
+        (
+            [
+                ("/etc/sudoers", "Defaults env_keep+=GLOO_SOCKET_IFNAME"),
+                (f"{HOME}/.bashrc", "export GLOO_SOCKET_IFNAME=eth9"),
+            ],
+            f"{INTERACTIVE}; what sudo starts too (env_keep, /etc/sudoers:1)",
+        ),
+        (
+            [
                 ("/etc/profile", "[ -r /opt/site.sh ] && . /opt/site.sh"),
                 ("/opt/site.sh", "export GLOO_SOCKET_IFNAME=eth9"),
             ],
@@ -131,6 +163,14 @@ def test_files_that_others_name_are_read_as_these_read_them(
             ],
             True,
         ),
+        (
+            [
+                ("/etc/sudoers", 'Defaults restricted_env_file="/etc/site/env"'),
+                ("/etc/sudoers.d/old.bak", 'Defaults env_keep += "GLOO_*"'),
+                ("/etc/site/env", "GLOO_SOCKET_IFNAME=eth9"),
+            ],
+            False,
+        ),
         ([("/etc/systemd/system/docker.service.d/x.conf", "Environment=GLOO_SOCKET_IFNAME=eth9")], False),
     ],
 )  # fmt: skip
@@ -140,6 +180,19 @@ def test_what_no_job_gets_is_only_reported(lines: list[tuple[str, str]], *, live
     assert (len(blocked), len(reports)) == ((1, 0) if live else (0, 1))
     if not live:
         assert reports[0].evidence[1].startswith("no job gets it: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/etc/sudoers.d/site.dpkg-old", "Defaults env_file=/etc/site/env"),
+        ("/etc/sudoers", "# Defaults env_file=/etc/site/env"),
+        ("/etc/security/notes", "Defaults env_file=/etc/site/env"),
+    ],
+)
+def test_a_line_that_sudo_does_not_read_names_no_file(path: str, line: str) -> None:
+    state = host((path, line), ("/etc/site/env", "GLOO_SOCKET_IFNAME=eth9"))
+    assert findings(state, *FindingKind) == []
 
 
 def test_the_users_own_settings_of_open_mpi_are_named() -> None:
