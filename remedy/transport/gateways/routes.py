@@ -103,7 +103,8 @@ class Routes:
         if not outer:
             return " ".join(("ssh", *map(quoted, self.door(gateway))))
         if gateway in self.inventory:
-            return f"{self.typed(outer[0])} {ssh_command(self.inventory.node(gateway))}"
+            command = ssh_command(self.inventory.node(gateway), is_from_here=False)
+            return f"{self.typed(outer[0])} {command}"
         return f"{self.typed(outer[0])} ssh {gateway}"
 
     def topology(self, hosts: Collection[str]) -> str:
