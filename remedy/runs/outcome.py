@@ -136,9 +136,9 @@ class RunOutcome:
             yield from host.findings
         yield from () if self.plan is None else self.plan.findings
 
-    def noting(self, notes: Iterable[str]) -> RunOutcome:
-        """Return the outcome with what was known before its hosts were asked, as warnings."""
-        return replace(self, warnings=(*notes, *self.warnings))
+    def noting(self, before: Iterable[str] = (), after: Iterable[str] = ()) -> RunOutcome:
+        """Return the outcome with what was known before its hosts were asked, and since, as warnings."""
+        return replace(self, warnings=(*before, *self.warnings, *after))
 
     @property
     def statuses(self) -> dict[str, str]:
