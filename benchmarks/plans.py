@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness.machine import commit, describe, load, today
-from benchmarks.scale import AFTER_FIRST, additions
+from benchmarks.scale import REMEDY, additions
 from benchmarks.swarm import ROOT, Swarm, write_files
 from remedy import __version__
 from remedy.apply.start import new_run_id, origin
@@ -31,6 +31,12 @@ from remedy.plan.shared import format_for
 from remedy.runs.note import note
 from remedy.runs.session import open_session
 
+# What is asked about a plan, by the file in its folder.
+COMMANDS = {
+    "show": (REMEDY, "show", "plan.json"),
+    "approve": (REMEDY, "approve", "plan.json", "--key", "id"),
+    "history": (REMEDY, "history", "inventory.py"),
+}
 RESULT = Path(__file__).parent / "results" / "plans.md"
 GOAL = 2.0
 
@@ -134,7 +140,7 @@ def main() -> None:
         make(folder, arguments.hosts, arguments.changes)
         size = (folder / "plan.json").stat().st_size / 2**20
         quick = additions()
-        for word, command in AFTER_FIRST.items():
+        for word, command in COMMANDS.items():
             rounds = [measured(folder, command) for _ in range(arguments.rounds)]
             wall, cpu = (spread([figures[key] for figures in rounds]) for key in ("wall", "cpu"))
             memory = max(figures["rss_mib"] for figures in rounds)

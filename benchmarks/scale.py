@@ -5,8 +5,8 @@
 Fleets of hosts that need nothing, made by ``benchmarks/swarm.py`` in one process on the same cores: so the wall
 says little, and figures are those of the controller's process alone. ``apply`` is without verification;
 ``pyinfra`` is one trivial fact of pyinfra's own command (``uname -n``) from the same endpoints. ``first`` is a
-plan that is saved for a fleet in which every host needs the whole block of its hosts file; then ``show``,
-``approve`` and ``history`` are asked about it. ``change`` is a first apply to that fleet. Each size that is
+plan that is saved for a fleet in which every host needs the whole block of its hosts file; what looking at it
+costs is measured by ``benchmarks/plans.py``. ``change`` is a first apply to that fleet. Each size that is
 measured takes its place in ``results/scale.json``; ``scale.md`` and ``scale.svg`` are made of that.
 """
 
@@ -37,12 +37,6 @@ COMMANDS = {
     "first": (REMEDY, "plan", "inventory.py", "-o", "plan.json"),
     "change": (REMEDY, "apply", "inventory.py", "--yes", "--no-verify"),
     "pyinfra": (PYINFRA, "inventory.py", "fact", "server.Hostname"),
-}
-# What is asked about the plan of a first run, by the file in its folder.
-AFTER_FIRST = {
-    "show": (REMEDY, "show", "plan.json"),
-    "approve": (REMEDY, "approve", "plan.json", "--key", "id"),
-    "history": (REMEDY, "history", "inventory.py"),
 }
 ADDITIONS = "x = 0\nfor i in range(10_000_000): x += i"
 
@@ -89,7 +83,8 @@ def measured(size: int, command: str, *words: str) -> dict[str, Any]:
                 check=True,
             )
             after = additions()
-            more = asked(folder) if command == "first" else {}
+            plan = Path(folder) / "plan.json"
+            more = {"plan_mib": round(plan.stat().st_size / 2**20, 2)} if command == "first" else {}
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
@@ -107,21 +102,6 @@ def free_port() -> int:
         sock.bind(("0.0.0.0", 0))  # noqa: S104  (each host is an address of the loopback network)
         port: int = sock.getsockname()[1]
     return port
-
-
-def asked(folder: str) -> dict[str, Any]:
-    """Return how large the plan of a first run is, and what it costs to ask about it: processor and seconds."""
-    figures: dict[str, Any] = {
-        "plan_mib": round((Path(folder) / "plan.json").stat().st_size / 2**20, 2)
-    }
-    for name, command in AFTER_FIRST.items():
-        cost = [sys.executable, "-m", "benchmarks.swarm", "cost", folder, *command]
-        done = subprocess.run(cost, cwd=ROOT, capture_output=True, text=True, check=True)
-        known = json.loads(done.stdout)
-        if known["rc"] != 0:
-            raise RuntimeError(f"{name} ended with {known}")
-        figures[name] = {"cpu": known["cpu"], "wall": known["wall"], "rss_mib": known["rss_mib"]}
-    return figures
 
 
 def where() -> dict[str, Any]:

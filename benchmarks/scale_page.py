@@ -58,21 +58,13 @@ def page(known: Figures) -> str:
 
 
 def _first(sizes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the table of the plan of a first run, and of what is asked about it."""
-    if not sizes:
-        return
-    yield from (
-        "",
-        "The plan of a first run (`first`): its file, and what is asked about it, processor / seconds.",
-        "",
-        "| hosts | plan file | show | approve | history |",
-        "| ---: | ---: | ---: | ---: | ---: |",
-    )
+    """Yield how large the plan of a first run is."""
     for size in sorted(map(int, sizes)):
-        figures = sizes[str(size)]
-        asked = (figures[name] for name in ("show", "approve", "history"))
-        times = (f"{known['cpu']:.1f} / {known['wall']:.1f} s" for known in asked)
-        yield f"| {size:,} | {figures['plan_mib']:.1f} MiB | {' | '.join(times)} |"
+        yield ""
+        file = f"{sizes[str(size)]['plan_mib']:.1f} MiB"
+        yield f"The plan of a first run (`first`) of {size:,} hosts is a file of {file}."
+    if sizes:
+        yield "What it costs to show, approve and list such plans is measured by itself: [plans.md](plans.md)."
 
 
 def _row(command: str, size: int, figures: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ def _size(value: object) -> object:
             return UNLIMITED
         match = _SIZE.match(value)
         if match is None:
-            raise ValueError(f"{value!r} is neither a size such as 64g nor unlimited")
+            raise ValueError("give a size such as 64g, or unlimited")
         value = int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
     if isinstance(value, int) and value != UNLIMITED and value < 1024:
         raise ValueError(

@@ -72,8 +72,7 @@ look || { echo "who holds files of /dev/shm cannot be seen"; exit 1; }
 def _pattern(text: str) -> str:
     if "/" in text or not re.match(r"[A-Za-z0-9._-]{3}", text):
         raise ValueError(
-            f"{text!r} is no pattern for names in /dev/shm: it has to begin with three plain characters, "
-            "and to have no slash"
+            "a pattern for names in /dev/shm begins with three plain characters and has no slash, as psm_*"
         )
     return text
 

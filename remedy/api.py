@@ -111,7 +111,7 @@ def check(session: Session) -> RunOutcome:
     """Read the hosts and return what is wrong, as ``remedy check``; nothing is changed but the journal."""
     with _typed(session):
         outcome = _check.check(session, pending_counts=False, after_reboot=False)
-    return outcome.noting(session.transport.notes)
+    return outcome.noting(session.transport.notes, session.transport.warnings)
 
 
 def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
@@ -124,7 +124,7 @@ def plan(session: Session, output: str | Path | None = None) -> RunOutcome:
     file = None if output is None else Path(output)
     with _typed(session):
         outcome = _plan.plan(session, output=file, pending_counts=False)
-    return outcome.noting(session.transport.notes)
+    return outcome.noting(session.transport.notes, session.transport.warnings)
 
 
 def apply(
@@ -143,14 +143,14 @@ def apply(
     with _typed(session):
         proposal = _apply.propose(session, plan_file=file)
         outcome = _apply.apply(session, proposal, consent=consent, prove=prove)
-    return outcome.noting(session.transport.notes)
+    return outcome.noting(session.transport.notes, session.transport.warnings)
 
 
 def verify(session: Session) -> RunOutcome:
     """Prove the hosts as they are, as ``remedy verify``: the outcome's ``verdict``; nothing is changed."""
     with _typed(session):
         outcome = _verify.verify(session, incremental=False)
-    return outcome.noting(session.transport.notes)
+    return outcome.noting(session.transport.notes, session.transport.warnings)
 
 
 def diagnose(logs: Iterable[str | Path], session: Session | None = None) -> Explanation:

@@ -231,9 +231,14 @@ def first_few(lines: Sequence[T], most: int) -> tuple[Sequence[T], int]:
     return (lines, 0) if rest < LEAST_LEFT_OUT else (lines[:most], rest)
 
 
+# The end of what was cut before, as far as a further cut leaves it.
+_CUT = re.compile(r"\.{2,}(?: (?:\((?:\d[\w ]*)?)?)?\Z")
+
+
 def clipped(text: str, most: int) -> str:
     """Return so many characters of a text and how many more there are, or all where that is no longer."""
-    short = f"{text[:most]}... ({counted(len(text) - most, 'more character')})"
+    head = _CUT.sub("", text[:most])
+    short = f"{head}... ({counted(len(text) - len(head), 'more character')})"
     return text if len(text) <= len(short) else short
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,8 +15,28 @@ class YamlError(ValueError):
     """A text that is no YAML, or holds more than plain values; its message fits on one line."""
 
 
-def parse_yaml(text: str | bytes) -> Any:
+# The core schema of YAML 1.2.2 (10.3.2), by what a plain word begins with: PyYAML has that of 1.1, where `no`
+# is false, 0755 is 493, 1:30 is 90 and 2026-01-31 is a date.
+_CORE = (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    ("null", "~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("merge", "<<", "<"),
+)
+
+
+def parse_yaml(text: str | bytes, *, core: bool = False) -> Any:
     """Return the value that a YAML text stands for.
+
+    Args:
+        text: in UTF-8, where it is bytes.
+        core: whether a plain word means what it does in YAML 1.2, as for editors and JSON Schema; else what it
+            does in 1.1, as for most programs of hosts.
 
     Raises:
         YamlError: it cannot be read.
@@ -24,6 +45,8 @@ def parse_yaml(text: str | bytes) -> Any:
 
     # Both loaders are the safe ones: they make no objects of the text's choice.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if core:
+        loader = _core_loader(loader)
     try:
         _check(yaml, yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # noqa: S506
@@ -38,6 +61,15 @@ def parse_yaml(text: str | bytes) -> Any:
         if isinstance(error, YamlError):
             raise
         raise YamlError(" ".join(str(error).split())) from error
+
+
+def _core_loader(loader: Any) -> Any:
+    """Return a loader whose plain words are those of YAML 1.2."""
+    core: Any = type("CoreLoader", (loader,), {"yaml_implicit_resolvers": {}})
+    for kind, pattern, first in _CORE:
+        expression = re.compile(f"(?:{pattern})\\Z")
+        core.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", expression, [*first])
+    return core
 
 
 def _is_tab(text: str | bytes, number: int) -> bool:

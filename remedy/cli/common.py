@@ -243,10 +243,15 @@ def opened(
         if options.limit:
             terminal.selected(session.hosts, len(session.inventory.names))
         terminal.noted(session.transport.notes)
+        transport = session.transport
+        terminal.note_later(lambda: transport.warnings)
         if session.choice:
             terminal.chosen(session.choice.words)
         with _end_explained(session, terminal, options.inventory):
-            yield session, terminal
+            try:
+                yield session, terminal
+            finally:
+                terminal.note_late()
 
 
 def check_output(

@@ -6,10 +6,12 @@ Beside the consoles of ``remedy.cli.terminal`` nothing else writes to a terminal
 from __future__ import annotations
 
 import errno
+import getpass
 import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -95,8 +97,10 @@ def confirmed(question: str) -> bool:
 
 
 def password(name: str) -> str:
-    """Ask for a password on standard error, without showing it."""
-    with heeded():
+    """Ask for a password on standard error, without showing it; what is piped in is no secret on a screen."""
+    with heeded(), warnings.catch_warnings():
+        # Where there is no terminal, Python warns of its own source file.
+        warnings.simplefilter("ignore", getpass.GetPassWarning)
         return str(click.prompt(visible(name), hide_input=True, err=True))
 
 

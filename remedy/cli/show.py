@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from remedy.plan import Plan
 
 
+_CHANGE_NOTHING = {
+    "check": "a check",
+    "plan": "a plan",
+    "rehearsal": "a rehearsal",
+    "verify": "a verification",
+}
+
+
 @click.command()
 @click.argument("plan_or_run")
 @click.option(
@@ -184,6 +192,10 @@ def _receipts(
 ) -> tuple[Mapping[str, str], Mapping[str, RemedyError]]:
     """Return what hosts noted of a run, and why some could not be asked; nothing where none is to be."""
     if options is None:
+        return {}, {}
+    if story.mode in _CHANGE_NOTHING:
+        words = f"{_CHANGE_NOTHING[story.mode]} changes no host, so no host has a receipt of it"
+        err.print(Text(words, style="dim"))
         return {}, {}
     with opened(options) as (session, _):
         from remedy.runs.journal import ask_receipts

@@ -6,7 +6,7 @@ import errno
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGPIPE
@@ -71,6 +71,7 @@ class Terminal:
         self.quiet = quiet
         self._withheld: list[RenderableType] = []
         self._notes: list[str] = []
+        self._late_notes: Callable[[], Iterable[str]] = tuple
         self._console = err if as_json else out
         self._steps: dict[str, HostStep] = {}
         self._began = 0.0
@@ -105,6 +106,7 @@ class Terminal:
             outcome: how it ended.
             earlier_errors: by host, the error that was shown with the plan.
         """
+        outcome = outcome.noting(after=self._take_late_notes())
         # Hosts with changes pending are not good, whatever the exit code is without --exit-code.
         if outcome.exit_code or outcome.warnings or "pending" in outcome.statuses.values():
             self.insist()
@@ -146,6 +148,18 @@ class Terminal:
         if not self.quiet:
             for sentence in known:
                 err.print(Text("note        ", style="yellow").append(sentence, style="default"))
+
+    def note_later(self, sentences: Callable[[], Iterable[str]]) -> None:
+        """Have what is known of the way to hosts in the end among the warnings of the outcome."""
+        self._late_notes = sentences
+
+    def note_late(self) -> None:
+        """Show it, where the command has no outcome."""
+        self.noted(self._take_late_notes())
+
+    def _take_late_notes(self) -> Iterable[str]:
+        sentences, self._late_notes = self._late_notes(), tuple
+        return sentences
 
     def chosen(self, words: str) -> None:
         """Show that not all remedies decide."""

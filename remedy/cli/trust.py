@@ -102,7 +102,11 @@ def trust(
         names = _chosen(loaded, limit, replaced)
         Terminal().noted(reader.notes)
         try:
-            hosts = _recorded(reader, names, replaced, progress, yes=yes)
+            hosts = [
+                host
+                for group in reader.in_turn(names)
+                for host in _recorded(reader, group, replaced, progress, yes=yes)
+            ]
             _refuse(hosts, replaced, inventory)
         except RemedyError as error:
             if received() is None:  # else something below made an error of a signal

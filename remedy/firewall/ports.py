@@ -126,13 +126,22 @@ def parse_ports(text: str) -> tuple[int, int]:
     return first, last
 
 
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _checked(text: str) -> str:
     parse_ports(text)
     return text
 
 
 def _network(text: str) -> str:
-    network = IPv4Network(text, strict=False)
+    try:
+        network = IPv4Network(text, strict=False)
+    except ValueError as error:
+        raise ValueError(
+            "give an address or a network of IPv4, such as 10.0.0.9 or 10.20.0.0/16"
+        ) from error
     if network.prefixlen == 0:
         raise ValueError("0.0.0.0/0 is everybody; to switch the firewall off, write mode: off")
     return str(network)
@@ -155,7 +164,7 @@ Sender = Annotated[str, AfterValidator(_network), WithJsonSchema(_SENDER, mode="
 
 Ports = Annotated[
     str,
-    BeforeValidator(str),
+    BeforeValidator(_text),
     AfterValidator(_checked),
     Field(examples=["9000-9100"]),
     WithJsonSchema({**_PORTS, "examples": ["9000-9100"]}, mode="validation"),

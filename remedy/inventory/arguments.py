@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from remedy.errors import InventoryError
+from remedy.files import at_home
 from remedy.inventory.hosts import Node
 from remedy.secret import looks_secret
 from remedy.text import clipped, folded, visible
@@ -81,11 +83,19 @@ def _asks_in_vain(node: Node, key: str, value: Any) -> bool:
     """Say whether a value asks for something that would not happen."""
     if key == "_sudo":
         return value is False and node.data.get("ssh_user") != "root"
+    if key == "ssh_config_file":
+        return bool(value) and not _can_be_read(str(value))
     if key == "ssh_paramiko_connect_kwargs":
         return isinstance(value, Mapping) and "timeout" in value
     if not key.startswith("_") or key in USED:
         return False
     return bool(value) and value not in _ANYWAY.get(key, ())
+
+
+def _can_be_read(path: str) -> bool:
+    """Say whether a path leads to a file that can be read; connections are made without it elsewhere."""
+    file = at_home(path)
+    return os.access(file, os.R_OK) and not file.is_dir()
 
 
 def _reason(key: str) -> tuple[str, str]:
@@ -94,6 +104,11 @@ def _reason(key: str) -> tuple[str, str]:
         return "what needs root runs by sudo, unless ssh_user is root", (
             "Connect as root (ssh_user), or leave it out: without a right to sudo a host is read as far as it "
             "goes."
+        )
+    if key == "ssh_config_file":
+        return "it is no file that can be read", (
+            f"Give the path of an ssh_config, seen from {Path.cwd()}, or leave it out: ~/.ssh/config counts "
+            "then."
         )
     if key == "ssh_paramiko_connect_kwargs":
         return _REASONS["_timeout"]

@@ -6,6 +6,7 @@ import ipaddress
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,12 @@ def check_file(path: Path) -> None:
             file, and the line where one has the fault.
     """
     if not path.is_file():
+        near = _nearest(path)
         raise InventoryError(
             f"{path}: there is no such inventory file",
-            next_step=f"Give the path of a pyinfra inventory, seen from {full_path(Path())}; "
+            next_step=f"Did you mean {near}?"
+            if near
+            else f"Give the path of a pyinfra inventory, seen from {full_path(Path())}; "
             "`remedy init` writes one to start from.",
         )
     attributes = _run_inventory_file(path)
@@ -83,6 +87,16 @@ def _port(path: Path, name: str, value: object, errors: list[InventoryError]) ->
         )
     )
     return 0
+
+
+def _nearest(path: Path) -> str:
+    """Return the file of the same folder whose name is nearest to that of a path; "" for none."""
+    try:
+        names = [file.name for file in path.parent.glob("*.py")]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, n=1)
+    return str(path.with_name(near[0])) if near else ""
 
 
 def _run_inventory_file(path: Path) -> dict[str, Any]:

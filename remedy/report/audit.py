@@ -14,6 +14,7 @@ from remedy.apply.report import RELEASED
 from remedy.audit.story import Story
 from remedy.errors import RemedyError
 from remedy.plan import Choice, Plan
+from remedy.report.caveat import with_caveat
 from remedy.report.failures import error_lines
 from remedy.report.plan import render_steps
 from remedy.report.results import HostResult, result_lines
@@ -104,7 +105,9 @@ def render_run(
         parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
         style = "green" if story.proved else "red"
-        parts.append(Text(f"  {PROVED[story.proved]}: {clipped(story.reason, WIDTH)}", style=style))
+        reason, caveat = with_caveat(story.reason)
+        parts.append(Text(f"  {PROVED[story.proved]}: {clipped(reason, WIDTH)}", style=style))
+        parts += [Text(f"  {caveat}", style="yellow")] if caveat else []
     elif story.exit_code is not None and story.mode not in READ_ONLY:
         parts.append(Text(f"  {PROVED[None]}", style="yellow"))
     return Group(*parts)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from remedy.causes import NO_HOST_FIX, Cause
 from remedy.errors import UsageError
-from remedy.plan import Remedy, all_causes, remedies
+from remedy.plan import Remedy, all_causes, remedies, section_models
 from remedy.plan.registry import built_in
 from remedy.spec import SECTIONS, SpecSection
 from remedy.spec.words import allowed, introduction, meanings
@@ -63,6 +63,12 @@ def explain(name: str) -> str:
     if name in all_causes():
         return cause_text(all_causes()[name])
     names = [*(remedy.name for remedy in remedies()), *SECTIONS, *all_causes()]
+    of = [section for section, model in section_models().items() if name in model.model_fields]
+    if of:
+        raise UsageError(
+            f"{name!r} is a setting, and explained with its section",
+            next_step=" or ".join(f"remedy explain {section}" for section in of[:3]),
+        )
     near = get_close_matches(name, names, n=3)
     raise UsageError(
         f"no remedy, section of settings or cause is called {name!r}",

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from remedy.report.caveat import with_caveat
 from remedy.report.culprits import culprit_lines, headline, link_lines, texts_shown
 from remedy.sentences import WIDTH
 from remedy.text import clipped, folded
@@ -37,8 +38,10 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
     """Return what verification proved, in one line, with the figures, or with the culprits."""
     if verdict.passed:
         line = Text("proved       ", style="bold yellow" if verdict.absent else "bold green")
-        line.append(clipped(verdict.reason.partition(NOT_TESTED)[0], WIDTH), style="default")
-        return Group(*_with_left_out(line, verdict), render_details(verdict))
+        reason, unproved = with_caveat(verdict.reason.partition(NOT_TESTED)[0])
+        line.append(clipped(reason, WIDTH), style="default")
+        caveat = [Text(f"             {unproved}", style="yellow")] if unproved else []
+        return Group(*_with_left_out(line, verdict), *caveat, render_details(verdict))
     # The causes are read only where a proof failed.
     from remedy.report.diagnosis import render_explanation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,7 +17,7 @@ from remedy.report.results import NOTHING, host_result, problem_lines, result_li
 from remedy.runs.outcome import HostStatus, RunOutcome
 from remedy.runs.unread import unread_words
 from remedy.sentences import by_sentence, in_a_line, notes_folded
-from remedy.text import clipped, counted, folded
+from remedy.text import clipped, counted, folded, quoted
 
 STATUS_STYLE = {
     HostStatus.OK: "green",
@@ -28,6 +29,8 @@ STATUS_STYLE = {
     HostStatus.UNSETTLED: "red",
     HostStatus.UNREACHABLE: "red",
 }
+REPORTS = 4
+"""Reports that are named where no plan was shown; more are counted."""
 WIDTH = 260
 """Characters of a line about a wave."""
 UNKNOWN_HOSTS = "nothing is known there"
@@ -178,3 +181,26 @@ def last_lines(outcome: RunOutcome) -> Iterator[Text]:
         yield Text(
             f"unknown      {folded(unknown)}: {number} could not be read or judged", style="magenta"
         )
+    yield from _strict_lines(outcome)
+
+
+def _strict_lines(outcome: RunOutcome) -> Iterator[Text]:
+    """Yield why the exit code is not 0 where only --strict makes it so."""
+    reports = outcome.reports
+    if not (outcome.strict and reports) or replace(outcome, strict=False).exit_code:
+        return
+    number = counted(len(reports), "finding")
+    counts = "is" if len(reports) == 1 else "are"
+    line = Text(
+        f"strict       exit code {outcome.exit_code}: {number} that {counts} only reported",
+        style="yellow",
+    )
+    yield line
+    if outcome.mode != "verify":  # all others have shown a plan, with each of them
+        return
+    titles = by_sentence((finding.host or "", finding.title) for finding in reports)
+    for hosts, title in titles[:REPORTS]:
+        yield Text(f"             {in_a_line(hosts, title)}", style="yellow")
+    more = f"and {len(titles) - REPORTS} more; " if len(titles) > REPORTS else ""
+    step = f"remedy check {quoted(outcome.inventory)}"
+    yield Text(f"             {more}each with what was seen: {step}", style="cyan")

@@ -119,9 +119,15 @@ class RunOutcome:
             codes.append(NOT_PROVED)
         if any(host.boot in (Boot.LOST, Boot.UNKNOWN) for host in self.survival.values()):
             codes.append(FAILED)
-        if self.strict and any(f.kind is FindingKind.REPORT for f in self._findings):
+        if self.strict and self.reports:
             codes.append(FAILED)
         return most_severe(codes)
+
+    @property
+    def reports(self) -> tuple[Finding, ...]:
+        """What remedies only report of the hosts, and of the fleet, each once."""
+        reports = (finding for finding in self._findings if finding.kind is FindingKind.REPORT)
+        return tuple(dict.fromkeys(reports))
 
     @property
     def _findings(self) -> Iterator[Finding]:
@@ -130,9 +136,9 @@ class RunOutcome:
             yield from host.findings
         yield from () if self.plan is None else self.plan.findings
 
-    def noting(self, notes: Iterable[str]) -> RunOutcome:
-        """Return the outcome with what was known before its hosts were asked, as warnings."""
-        return replace(self, warnings=(*notes, *self.warnings))
+    def noting(self, before: Iterable[str] = (), after: Iterable[str] = ()) -> RunOutcome:
+        """Return the outcome with what was known before its hosts were asked, and since, as warnings."""
+        return replace(self, warnings=(*before, *self.warnings, *after))
 
     @property
     def statuses(self) -> dict[str, str]:

@@ -210,34 +210,46 @@ def _participants(
 ) -> Participants:
     """Return what verification may know of the hosts: with what a plan would find, it explains itself."""
     known: dict[str, list[str]] = {}
+    names = [host.name for host in tested]
     titles = {(finding.host, finding.title) for finding in scene.plan.findings}
+    of_most: list[tuple[str, str]] = []
     for finding in scene.plan.findings:
         if finding.host is not None:
             evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
             known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
-        else:
-            for name, words in _about_hosts(finding, [host.name for host in tested]):
-                known.setdefault(name, []).append(words)
     for change in scene.plan.changes:
         if (change.host, change.reason) not in titles:
             known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
+    # Few of these lines are shown: what a host has alone comes before what it has in common with most.
+    for finding in scene.plan.findings:
+        if finding.host is None:
+            for name, words, is_of_most in _about_hosts(finding, names):
+                if is_of_most:
+                    of_most.append((name, words))
+                else:
+                    known.setdefault(name, []).append(words)
+    for name, words in of_most:
+        known.setdefault(name, []).append(words)
     curable = frozenset(change.host for change in scene.plan.changes)
     typed, groups = quoted(inventory.path), inventory.groups
     return Participants(tested, scene.fleet.states, known, curable, typed, groups)
 
 
-def _about_hosts(finding: Finding, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the hosts that a finding about the fleet names, each with what it says of that host."""
+def _about_hosts(finding: Finding, names: Collection[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the hosts that a finding about the fleet names, what it says of each, and whether of most."""
     of_all = names_in(finding.title, names)
     for name in of_all:
-        yield (
-            name,
-            f"{finding.title} ({finding.evidence[0]})" if finding.evidence else finding.title,
-        )
+        evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
+        yield name, f"{finding.title}{evidence}", False
+    lines: dict[str, list[str]] = {}
+    most: set[str] = set()
     for line in finding.evidence:
-        for name in names_in(line, names):
-            if name not in of_all:
-                yield name, f"{finding.title} ({line})"
+        named = [name for name in names_in(line, names) if name not in of_all]
+        most.update(named if 2 * len(named) > len(names) else ())
+        for name in named:
+            lines.setdefault(name, []).append(line)
+    for name, words in lines.items():
+        yield name, f"{finding.title} ({'; '.join(words)})", name in most
 
 
 def _participant(inventory: Inventory, name: str, fleet: Fleet) -> Participant | None:

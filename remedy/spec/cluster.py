@@ -21,10 +21,10 @@ _SUBNET = {
 
 
 def _subnet(text: str) -> str:
-    network = ipaddress.ip_network(text, strict=False)
-    if network.version != 4:
-        raise ValueError("the cluster network must be IPv4")
-    return str(network)
+    try:
+        return str(ipaddress.IPv4Network(text, strict=False))
+    except ValueError as error:
+        raise ValueError("give a network of IPv4, such as 10.20.0.0/16") from error
 
 
 class ClusterSpec(SpecSection):

@@ -19,10 +19,11 @@ from remedy.spec.cluster import ClusterSpec
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import VerifySpec
-from remedy.spec.words import complaint
+from remedy.spec.words import complaints
 from remedy.yaml_text import YamlError, parse_yaml
 
 _KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false"}
+_NO_KEY = ("extra_forbidden", "invalid_key")
 MOST_BYTES = 16 << 20
 FILE_NAME = "remedy.yaml"
 
@@ -84,7 +85,7 @@ class Spec:
         try:
             self._sections[name] = _section(name, type(section), {name: merged})
         except ValidationError as failure:
-            raise_together(_errors("command line", name, type(section), failure))
+            raise_together(_errors("command line", name, type(section), merged, failure))
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -155,7 +156,7 @@ def load_spec(
         try:
             sections[name] = _section(name, model, document)
         except ValidationError as failure:
-            errors += _errors(where, name, model, failure)
+            errors += _errors(where, name, model, document[name], failure)
     raise_together(errors)
     return Spec(sections, all_models)
 
@@ -170,7 +171,7 @@ def read_document(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         content = read_standard(MOST_BYTES) if path == STANDARD else path.read_bytes()
-        document = parse_yaml(content)
+        document = parse_yaml(content, core=True)
     except OSError as error:
         raise SpecError(
             f"{name_of(path)}: {error.strerror}",
@@ -199,22 +200,24 @@ def _section(name: str, model: type[SpecSection], document: Mapping[str, Any]) -
 
 
 def _errors(
-    where: str, name: str, model: type[SpecSection], failure: ValidationError
+    where: str, name: str, model: type[SpecSection], value: object, failure: ValidationError
 ) -> Iterator[SpecError]:
     """Yield what is wrong with the settings of a section."""
-    for error in failure.errors():
-        path = ".".join([name, *(str(part) for part in error["loc"])])
-        if error["type"] in ("extra_forbidden", "invalid_key"):
+    errors = failure.errors()
+    for error in errors:
+        if error["type"] in _NO_KEY:
+            path = ".".join([name, *(str(part) for part in error["loc"])])
             key = str(error["loc"][-1])
             yield SpecError(
                 f"{where}: there is no key {path!r}{_nearest(key, model.model_fields)}",
                 next_step=f"Keys of {name}: {', '.join(sorted(model.model_fields))}.",
             )
-        else:
-            yield SpecError(
-                f"{where}: {complaint(name, model, error)}",
-                next_step=f"Correct it; the settings of {name}: remedy explain {name}",
-            )
+    others = [error for error in errors if error["type"] not in _NO_KEY]
+    for words in complaints(name, model, value, others):
+        yield SpecError(
+            f"{where}: {words}",
+            next_step=f"Correct it; the settings of {name}: remedy explain {name}",
+        )
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:

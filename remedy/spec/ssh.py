@@ -10,6 +10,10 @@ from remedy.spec.section import SpecSection
 
 _LONGEST = 3600
 _Text = Annotated[str, Field(min_length=1, max_length=65_536)]
+_GATEWAYS = (
+    'a mapping of gateways to hosts, such as {"head[1-2]": "gpu[001-064]"}, or the path of a topology file, or '
+    "null"
+)
 
 
 class SshSpec(SpecSection):
@@ -39,7 +43,9 @@ class SshSpec(SpecSection):
     channel: float = Field(default=35, ge=1, le=_LONGEST)
     command: float = Field(default=35, ge=1, le=_LONGEST)
     silence: float = Field(default=30, ge=1, le=_LONGEST)
-    gateways: dict[_Text, _Text] | _Text | None = None
+    gateways: dict[_Text, _Text] | _Text | None = Field(
+        default=None, json_schema_extra={"description": _GATEWAYS}
+    )
     gateway_python: str = Field(default="python3", pattern=r"^[A-Za-z0-9_./+-]{1,200}$")
     gateway_fanout: int = Field(default=128, ge=1, le=10_000)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from remedy.spec.section import SpecSection
-from remedy.text import clipped
+from remedy.text import clipped, visible
 
 LONGEST = 80
+WORDS = 200
+"""Characters of what a validator says, which may hold the value."""
 # Where the text of a setting begins in a docstring: a line of ``Args:``, or a sentence.
 ARGUMENT = re.compile(r"^ {4}(\w+): ", re.M)
 SENTENCE = re.compile(r"(?:^|(?<=\s))``(\w+)``: ", re.M)
@@ -61,6 +63,9 @@ def allowed(schema: Mapping[str, Any]) -> str:
     if kind == "array" and isinstance(schema.get("items"), dict):
         some = ", not empty" if schema.get("minItems") else ""
         return f"a list{some}, each {allowed(schema['items'])}"
+    if kind == "string" and not schema.keys().isdisjoint(("minLength", "maxLength")):
+        most = f" of at most {schema['maxLength']} characters" if "maxLength" in schema else ""
+        return f"text{most}{', not empty' if schema.get('minLength') else ''}{_limits(schema)}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"a mapping, each value {allowed(schema['additionalProperties'])}"
     return _NAMES.get(str(kind), "another value") + _limits(schema)
@@ -82,28 +87,67 @@ def _number(value: float) -> str:
     return f"{value:g}" if abs(value) < 1e6 else f"{int(value)}"
 
 
-def complaint(section: str, model: type[SpecSection], error: Mapping[str, Any]) -> str:
-    """Return what is wrong with a value, in words: where, what it is, and what it may be.
+def complaints(
+    section: str, model: type[SpecSection], value: object, errors: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Return what is wrong with a section, in words: where, what it is, and what it may be.
 
     Args:
         section: its name.
         model: of the section.
-        error: of pydantic (``ValidationError.errors``); not of a key that does not exist.
+        value: what the file has for it.
+        errors: of pydantic (``ValidationError.errors``); none of a key that does not exist.
     """
+    every = [(_place(value, error["loc"]), error) for error in errors]
+    # Where several kinds of values may stand, each has its own error. The innermost is about what was meant.
+    inner = {place[:end] for place, _ in every for end in range(1, len(place))}
+    kept = [(place, error) for place, error in every if place not in inner]
+    return list(dict.fromkeys(_complaint(section, model, place, error) for place, error in kept))
+
+
+def _place(value: object, location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return where an error is, without the names that pydantic gives to kinds of values."""
+    place: list[Any] = []
+    for part in location:
+        if isinstance(value, Mapping):
+            # As the file has it: pydantic makes text of a key that is none.
+            keys = [key for key in value if part in (key, str(key))]
+            if not keys and place:
+                continue
+            place.append(keys[0] if keys else part)
+            value = value.get(place[-1])
+        elif isinstance(value, Sequence) and isinstance(part, int) and part < len(value):
+            place.append(part)
+            value = value[part]
+    return tuple(place)
+
+
+def _complaint(
+    section: str,
+    model: type[SpecSection],
+    place: Sequence[str | int],
+    error: Mapping[str, Any],
+) -> str:
+    outer = schema = _schema(model)
+    for part in place:
+        outer, schema = schema, _inner(schema, part) or {}
+    is_key = error["loc"][-1:] == ("[key]",)
+    at = clipped(visible(_path(section, place[:-1] if is_key else place)), LONGEST)
     if error["type"] == "value_error":  # a validator's own words
-        return f"{_path(section, error['loc'])}: {error['ctx']['error']}"
-    if not error["loc"]:
+        return f"{at}: {clipped(visible(str(error['ctx']['error'])), WORDS)}"
+    if is_key:
+        return f"{at} has the key {_shown(error['input'])}, needs {_key(outer)}"
+    if not place:
         names = list(model.model_fields)
         return f"{section} is {_shown(error['input'])}, needs settings such as `{names[0]}:`"
-    place, schema = [], _schema(model)
-    for part in error["loc"]:
-        inner = _inner(schema, part)
-        if inner is None:
-            continue  # the name of a choice of types, of which the schema has all
-        place.append(part)
-        schema = inner
-    value = f"{_path(section, place)} is {_shown(error['input'])}"
-    return f"{value}, needs {allowed(schema)}"
+    return f"{at} is {_shown(error['input'])}, needs {allowed(schema)}"
+
+
+def _key(schema: Mapping[str, Any]) -> str:
+    """Return what a key of a mapping may be."""
+    options = (schema, *schema.get("anyOf", ()))
+    names = (option["propertyNames"] for option in options if "propertyNames" in option)
+    return allowed({"type": "string", **next(names, {})})
 
 
 def _schema(model: type[SpecSection]) -> Mapping[str, Any]:
@@ -115,8 +159,6 @@ def _inner(schema: Mapping[str, Any], part: str | int) -> Mapping[str, Any] | No
     for option in (schema, *schema.get("anyOf", ())):
         if isinstance(part, int) and isinstance(option.get("items"), dict):
             return dict(option["items"])
-        if not isinstance(part, str):
-            continue
         if part in option.get("properties", {}):
             return dict(option["properties"][part])
         if isinstance(option.get("additionalProperties"), dict):
@@ -125,7 +167,7 @@ def _inner(schema: Mapping[str, Any], part: str | int) -> Mapping[str, Any] | No
 
 
 def _path(section: str, place: Sequence[object]) -> str:
-    return ".".join([section, *(str(part) for part in place)])
+    return ".".join([section, *(part if isinstance(part, str) else _shown(part) for part in place)])
 
 
 def _shown(value: object) -> str:

@@ -140,6 +140,11 @@ class Transport:
         self.notes = unused(routes)
         return Tree(routes, spec, self._sudo_password, self._listen, self.counts)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was seen of the ways to hosts so far that no host's output says, in sentences."""
+        return self._tree.warnings if self._tree is not None else ()
+
     def meanwhile(self, hosts: Iterable[str], work: Callable[[], T]) -> T:
         """Open connections to hosts while ``work`` is done in a thread of its own, and return what it returns.
 

@@ -87,11 +87,12 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         proxy: the last words of the ProxyCommand that ended.
     """
     at = at_host(node, via)
-    typed = f"ssh {quoted(via)}" if via else ssh_command(node)
+    typed = " ".join(("ssh", *_config(node), quoted(via))) if via else ssh_command(node)
     if proxy:
         return UnreachableError(
             f"{at}: no connection: its ProxyCommand ended: {_shown(proxy)}",
-            next_step="Run the ProxyCommand of ~/.ssh/config by hand; it has no terminal to ask at here.",
+            next_step=f"Run the ProxyCommand of {node.data.get('ssh_config_file') or '~/.ssh/config'} by hand; "
+            "it has no terminal to ask at here.",
         )
     if "encrypted" in text and "key" in text.lower():
         return UnreachableError(
@@ -148,7 +149,7 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     if "incorrect password" in stderr or "Sorry, try again" in stderr:
         step = "Type it again; a host with a different one needs _sudo_password in the inventory."
         if node.data.get("_sudo_password"):
-            step = f"Correct _sudo_password of {node.name} in the inventory."
+            step = "Correct _sudo_password in the inventory."
         return RemedyError(f"{node.name}: sudo did not accept the password", next_step=step)
     if "must have a tty" in stderr:
         return RemedyError(
@@ -188,12 +189,24 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     return None
 
 
-def ssh_command(node: Node) -> str:
-    """Return how a user logs in to a host: what the inventory does not say is left to ssh_config."""
+def ssh_command(node: Node, *, is_from_here: bool = True) -> str:
+    """Return how a user logs in to a host: what the inventory does not say is left to ssh_config.
+
+    Args:
+        node: the host.
+        is_from_here: whether on this machine, which has the ssh_config that the inventory names.
+    """
     has_port = node.ssh_port != 22 or bool(node.data.get("ssh_port"))
     user = node.data.get("ssh_user")
     options = [f"-p {node.ssh_port}"] * has_port + [f"-l {quoted(user)}"] * bool(user)
-    return " ".join(("ssh", *options, quoted(node.ssh_address)))
+    config = _config(node) if is_from_here else ()
+    return " ".join(("ssh", *config, *options, quoted(node.ssh_address)))
+
+
+def _config(node: Node) -> tuple[str, ...]:
+    """Return the options with which ssh reads the ssh_config of a host."""
+    file = node.data.get("ssh_config_file")
+    return ("-F", quoted(file)) if file else ()
 
 
 def at_host(node: Node, via: str = "") -> str:

@@ -28,6 +28,17 @@ FAMILIES = (ALGORITHMS[:1], ALGORITHMS[1:4], ALGORITHMS[4:])
 class KeyReader(Transport):
     """Connects to hosts for their keys; takes what ``Transport`` takes."""
 
+    def in_turn(self, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return hosts in groups, those first whose keys have to be known before the next can be read.
+
+        A gateway that stands behind another is logged in to by that, on the way to the hosts behind it.
+        """
+        by_level: dict[int, list[str]] = {}
+        for name in names:
+            level = self._tree.level(name) if self._tree is not None else 0
+            by_level.setdefault(level, []).append(name)
+        return tuple(tuple(by_level[level]) for level in sorted(by_level))
+
     def read(self, names: Sequence[str]) -> tuple[HostKeys, ...]:
         """Return the keys that each host proves to have, all hosts at once.
 

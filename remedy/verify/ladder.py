@@ -297,6 +297,7 @@ class _Climb:
             culprits=tuple(culprits),
             dead_links=links.dead,
             dead_count=max(links.count, len(links.dead)),
+            narrow_links=links.narrow,
             late_links=links.late,
             links_sampled=bool(links.sampled),
         )

@@ -80,8 +80,12 @@ def test_an_apply_is_proved_with_ranks_behind_gateways(site: Site) -> None:
 def test_hosts_of_a_dead_gateway_move_to_the_other_and_without_one_are_told(site: Site) -> None:
     cluster = site.cluster
     cluster.host("gpu01").must("systemctl mask --now ssh; systemctl kill ssh || true")
-    said = errors(site)
-    assert set(said) == {"gpu01"}, said
+    checked = site.remedy("check", "--json")
+    assert {n for n, host in checked.document["hosts"].items() if host["error"]} == {"gpu01"}
+    (warning,) = [w for w in checked.document["warnings"] if " failed as a gateway" in w]
+    assert warning.startswith("gpu01: failed as a gateway, its hosts went through gpu02: ")
+    assert "Connection refused" in warning
+    assert site.remedy("check").text.count("failed as a gateway") == 1
     cluster.host("gpu02").must("systemctl mask --now ssh; systemctl kill ssh || true")
     said = errors(site)
     assert set(said) == set(cluster.hosts)
@@ -114,6 +118,55 @@ def test_a_gateway_that_dies_at_work_is_told_and_what_was_guarded_is_taken_back(
     assert "unreachable through gpu[01-02]" in error.message
     wait_for(lambda: two.cluster.run("gpu03", f"test -e {path}").returncode != 0, 60)
     assert pending(two.cluster, "gpu03") == ""
+
+
+@pytest.mark.full
+def test_a_gateway_that_dies_between_two_scripts_is_named_and_the_other_takes_over(
+    site: Site,
+) -> None:
+    session = open_hosts(site.inventory, 15, "gpu[03-04]")
+    assert not probe(session).errors
+    assert not session.transport.warnings
+    site.cluster.host("gpu01").must("systemctl mask --now ssh; pkill sshd || true")
+    assert not probe(session).errors
+    session.close()
+    (warning,) = (*session.transport.warnings,)
+    assert warning.startswith("gpu01: failed as a gateway, its hosts went through gpu02: "), warning
+
+
+@pytest.fixture
+def nested(site: Site) -> Site:
+    """The same, with gpu02 behind gpu01, and the others behind gpu02."""
+    (site.folder / "remedy.yaml").write_text(
+        f"ssh: {{gateways: {{gpu01: gpu02, gpu02: 'gpu[03-04]'}}{SHORT}}}\n"
+    )
+    return site
+
+
+@pytest.mark.full
+def test_a_gateway_behind_another_that_is_dead_is_named(nested: Site) -> None:
+    assert not errors(nested)
+    nested.cluster.host("gpu02").must("systemctl mask --now ssh; pkill sshd || true")
+    messages = errors(nested)
+    assert set(messages) == {"gpu02", "gpu03", "gpu04"}
+    for name in ("gpu03", "gpu04"):
+        assert "unreachable through gpu02: gpu02: no connection from gpu01: ssh: " in messages[name]
+    text = nested.remedy("check").text
+    assert "Does gpu02 answer, with the keys of gpu01? ssh " in text
+
+
+@pytest.mark.full
+def test_trust_records_keys_on_gateways_behind_gateways_in_one_run(nested: Site) -> None:
+    known = "/root/.ssh/known_hosts"
+    for name in ("gpu01", "gpu02"):
+        nested.cluster.host(name).must(f"cp {known} {known}.kept; : >{known}")
+    recorded = nested.remedy("trust", "--yes")
+    assert recorded.code == 0, recorded.text
+    assert f"recorded 1 host in {known} on gpu01" in recorded.text
+    assert f"recorded 2 hosts in {known} on gpu02" in recorded.text
+    assert not errors(nested)
+    for name in ("gpu01", "gpu02"):
+        nested.cluster.host(name).must(f"mv {known}.kept {known}")
 
 
 @pytest.mark.full
@@ -161,7 +214,7 @@ def test_a_host_whose_key_or_login_its_gateway_lacks_says_so(site: Site) -> None
     site.cluster.host("gpu04").must("mv /etc/ssh/lab_authorized_keys /etc/ssh/kept")
     said = errors(site)
     site.cluster.host("gpu04").must("mv /etc/ssh/kept /etc/ssh/lab_authorized_keys")
-    assert set(said) == {"gpu04"}
+    assert set(said) == {"gpu04"}, said
     assert "the host refused the gateway's login" in said["gpu04"]
 
 

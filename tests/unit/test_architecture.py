@@ -240,6 +240,7 @@ def test_one_module_writes_to_the_terminal_beside_the_console() -> None:
 
 # Where a pattern is no constant: whose it is instead. None is a host's, of which any one may never end.
 PATTERNS = {
+    "remedy/yaml_text.py": "our own table of plain words of YAML",
     "remedy/answers.py": "the nonce and the words of our own script, escaped",
     "remedy/verify/verdict.py": "a host's name in the inventory, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",

@@ -93,3 +93,12 @@ def test_what_is_left_out_is_counted() -> None:
     assert (amount(1), amount(2)) == ("1 byte", "2 bytes")
     assert first_few("abcde", 3) == ("abcde", 0)
     assert first_few("abcdef", 3) == ("abc", 3)
+
+
+@pytest.mark.parametrize("most", range(20, 50))
+def test_what_was_shortened_before_has_one_end(most: int) -> None:
+    text = clipped(f"{'x' * 30}{'y' * 60}", 30) + ", and more words behind it"
+    again = clipped(text, most)
+    assert again.count("...") == 1 or again.startswith(f"{'x' * 30}... (60 more characters)")
+    assert "....." not in again
+    assert again == text or again.endswith(("more characters)", "more character)"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 import yaml
 
@@ -21,6 +23,29 @@ def _loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_plain_values_are_read(text: str | bytes) -> None:
     assert parse_yaml(text) == {"a": {"b": [1, 2.5, True, None, "ü"]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "core", "old"),
+    [
+        ("true", True, True),
+        ("no", "no", False),
+        ("On", "On", True),
+        ("0755", 755, 0o755),
+        ("1:30", "1:30", 90),
+        ("1_000", "1_000", 1000),
+        ("1e3", 1000.0, "1e3"),
+        ("9000-9100", "9000-9100", "9000-9100"),
+        ("-5", -5, -5),
+        ("'5'", "5", "5"),
+        ("~", None, None),
+        ("{<<: {a: 1}, b: 2}", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ("2026-01-31", "2026-01-31", date(2026, 1, 31)),
+    ],
+)
+def test_plain_words_are_those_of_the_version(text: str, core: object, old: object) -> None:
+    assert parse_yaml(text, core=True) == core
+    assert parse_yaml(text) == old
 
 
 @pytest.mark.parametrize(

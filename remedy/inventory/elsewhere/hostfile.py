@@ -18,9 +18,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from remedy.errors import UsageError
 from remedy.inventory.elsewhere.addresses import address_of
 from remedy.inventory.elsewhere.listing import Collector, hosts_of, terms, text_shown
-from remedy.text import BracketError, is_number
+from remedy.inventory.elsewhere.source import shown_source
+from remedy.text import BracketError, is_number, quoted
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//)|#")
 _BLOCK = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -32,6 +34,10 @@ _BRACKETED = re.compile(r"\[([A-Za-z0-9.:%_-]*[A-Za-z.:][A-Za-z0-9.:%_-]*)\](?::
 _SSH_CONFIG = re.compile(
     r"(host|hostname|match|user|port|identityfile|proxyjump|proxycommand|include)", re.IGNORECASE
 )
+# What an inventory of Ansible has and no hostfile: the variables of a group, its groups, those of a host.
+_ANSIBLE = re.compile(
+    r"^[ \t]*\[[^\]\n]{1,200}:(?:vars|children)\]|^[^#\n]*\sansible_[a-z_]+=", re.MULTILINE
+)
 _USER = ("user", "username", "user-name", "user_name")
 # More than any host runs: whoever writes such a number behind a colon means a port.
 _MOST_PROCESSES = 1023
@@ -41,10 +47,15 @@ _COUNTS = re.compile(
 )
 
 
-def read_hostfile(collector: Collector, text: str, path: Path | None) -> None:  # noqa: ARG001 - as all readers
-    """Read a hostfile, a machine file, or a list of names."""
+def read_hostfile(collector: Collector, text: str, path: Path | None) -> None:
+    """Read a hostfile, a machine file, or a list of names.
+
+    Raises:
+        UsageError: it is an inventory of Ansible, whose groups and variables would be taken for hosts.
+    """
     excluded: set[str] = set()
     entries: list[tuple[str, str, dict[str, str]]] = []
+    _check_program(text, path)
     if "/*" in text:
         text = _BLOCK.sub(lambda comment: "\n" * comment[0].count("\n"), text)
     for number, raw in enumerate(text.split("\n"), 1):
@@ -62,6 +73,17 @@ def read_hostfile(collector: Collector, text: str, path: Path | None) -> None:  
             collector.drop(text_shown(name), "a line with ^ excludes it")
         else:
             collector.add(where, name, **data)
+
+
+def _check_program(text: str, path: Path | None) -> None:
+    """Refuse an inventory of Ansible: it has the same names a line, and other things that look like these."""
+    if section := _ANSIBLE.search(text):
+        line = text.count("\n", 0, section.start()) + 1
+        shown = text_shown(section[0].strip())
+        raise UsageError(
+            f"{shown_source(path)}: an inventory of Ansible, and no hostfile: line {line} is {shown}",
+            next_step=f"remedy init --from ansible {'-' if path is None else quoted(path)}",
+        )
 
 
 def _excluded(collector: Collector, where: str, line: str) -> list[str]:

@@ -22,6 +22,7 @@ from ClusterShell.Communication import (
     ErrorMessage,
     MessageProcessingError,
     RetcodeMessage,
+    RoutingMessage,
     StartMessage,
     StdErrMessage,
     StdOutMessage,
@@ -33,6 +34,7 @@ from ClusterShell.Worker.Ssh import SshClient, WorkerSsh
 
 from remedy.text import clipped, size, visible
 from remedy.transport.gateways.decoder import PayloadError, output_of
+from remedy.transport.gateways.endings import SHOWN, lacking, last_words, other_release
 from remedy.transport.gateways.listener import TreeListener
 
 MOST_MESSAGE = 24 << 20
@@ -45,7 +47,6 @@ MESSAGES, MESSAGES_A_HOST = 1_000, 20_000
 INSTALL = 1
 """The code of a gateway that needs another ClusterShell."""
 
-SHOWN = 200
 _WORDS = 20
 # Names as ClusterShell folds them, without its operators and groups.
 _NAMES = re.compile(r"[A-Za-z0-9._,\[\]/-]{1,1000000}")
@@ -141,9 +142,7 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
         release = str(self._xml_reader.version)
         if release != ClusterShell.__version__:
             shown = release if _RELEASE.fullmatch(release) else "another release"
-            self.fail(
-                f"it has ClusterShell {shown}, and here is {ClusterShell.__version__}", INSTALL
-            )
+            self.fail(other_release(shown, ClusterShell.__version__), INSTALL)
         self.opened = True
 
     def _acknowledged(self, msg: Any) -> None:
@@ -161,10 +160,15 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
             raise MessageProcessingError(
                 f"a message of type {msg.type} about nothing that was asked"
             )
-        if msg.type == "RTR":
-            return  # what a gateway behind it does
         asked = worker.asked.get(self.name, frozenset())
         self._count(len(asked))
+        if msg.type == RoutingMessage.ident:
+            # A gateway behind it failed. It asks its hosts by another one, and has no input for them.
+            for host in _hosts(str(msg.targets), asked):
+                worker._settle("lost", host, self.name)
+            return
+        if msg.type == StdErrMessage.ident and msg.nodes in self._relay.inner - asked:
+            return  # what ssh says of a gateway behind it
         hosts = _hosts(msg.nodes, asked)
         if msg.type in (StdOutMessage.ident, StdErrMessage.ident):
             stream = "out" if msg.type == StdOutMessage.ident else "err"
@@ -212,13 +216,9 @@ class GatewayChannel(PropagationChannel):  # type: ignore[misc]  # ClusterShell 
     def _ending(self) -> tuple[str, int]:
         """Return why the gateway ended, and the code of what helps."""
         words = b"\n".join(self._words).decode(errors="replace")
-        lines = words.strip().splitlines()
-        last = clipped(visible(lines[-1]), SHOWN) if lines else "it printed nothing"
-        python = self._relay.settings.python
-        if "No module named" in words and "ClusterShell" in words:
-            return f"it has no ClusterShell for {python}", INSTALL
-        if self._rc in (126, 127):
-            return f"it has no {python}: {last}", INSTALL
+        if lack := lacking(words, self._rc, self._relay.settings.python):
+            return lack, INSTALL
+        last = last_words(words)
         if self._rc == _WORKERS_END:
             return f"no connection, or it broke: {last}", 0
         return f"its ClusterShell ended ({self._rc}): {last}", 0

@@ -19,7 +19,8 @@ from remedy.transport.script import Output, Script
 from remedy.transport.wrapper import Flood, Marks, Sending, Stream, command_line
 
 # Of ssh itself, ssh(1), and of a gateway whose own gateway failed (sysexits.h, EX_PROTOCOL).
-_OWN_CODES = (255, 76)
+INNER_FAILED = 76
+_OWN_CODES = (255, INNER_FAILED)
 _ASKS = ("password is required", "authentication is required")
 
 
@@ -32,13 +33,15 @@ class HostErrand:
         out: its standard output.
         err: its standard error.
         started: when it was asked (monotonic).
-        gateway: that it is reached through at last.
+        gateway: the outermost that it is reached through.
+        last: the gateway that logs in to it; several, folded, where it may be any of them.
         door: the ssh to that, as a user types it.
         routed: when that was chosen, by the clock of the tree.
         began: when its script began, by the same; None before.
         code: the exit code of its script.
         text: what the script printed; ``errors``: as errors.
         asks: whether its sudo asked for a password that was not sent.
+        is_in_doubt: whether it has ended, and the reason is sought.
         is_over: whether nothing more is waited for.
     """
 
@@ -47,6 +50,7 @@ class HostErrand:
     err: Stream
     started: float = field(default_factory=time.monotonic)
     gateway: str = ""
+    last: str = ""
     door: str = ""
     routed: float = 0.0
     began: float | None = None
@@ -54,6 +58,7 @@ class HostErrand:
     text: str = ""
     errors: str = ""
     asks: bool = False
+    is_in_doubt: bool = False
     is_over: bool = False
 
     def ending(self, code: int, errand: Errand) -> RemedyError | None:
@@ -67,19 +72,19 @@ class HostErrand:
         if not self.out.shell:
             printed = f"{self.err.noise.decode(errors='replace')}\n{self.err.text}"
             if code in _OWN_CODES:
-                return explain_ssh(self.node, self.gateway, self.door, printed)
+                return explain_ssh(self.node, self.last, self.door, printed)
             return explain_no_start(self.node, f"{self.out.text}\n{printed}")
         if not self.out.script:
             self.asks = errand.sending is Sending.LATER and any(w in self.errors for w in _ASKS)
             return None if self.asks else explain_exit(self.node, "", self.errors)
         if self.code is None:
-            return explain_break(self.node, self.gateway, self.errors)
+            return explain_break(self.node, self.last, self.errors)
         try:
             self.text = unpacked(self.out, errand.script)
         except Flood as flood:
             return explain_flood(self.node, str(flood))
         except ValueError as error:
-            return explain_break(self.node, self.gateway, f"{self.errors}\n{error}")
+            return explain_break(self.node, self.last, f"{self.errors}\n{error}")
         return None if self.code == 0 else explain_exit(self.node, self.text, self.errors)
 
 
@@ -142,7 +147,7 @@ class Errand:
         )
         return TreeRequest(
             self.id,
-            tuple(self.hosts),
+            tuple(address for address, host in self.hosts.items() if not host.is_over),
             command.line,
             command.content(with_password=self.sending is Sending.FIRST).decode(),
             self.round_seconds,

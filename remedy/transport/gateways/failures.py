@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import ClusterShell
 
 from remedy.errors import ChangedKeyError, HostKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.text import clipped, fold, quoted, visible
 from remedy.transport.failures import at_host, ssh_command
+from remedy.transport.gateways.endings import SHOWN, last_words
+from remedy.transport.gateways.routes import Routes
 
-_SHOWN = 200
 _MOST_REASONS = 4
-# What ssh prints around the reason.
-_ORNAMENTS = ("@@@", "Warning: Permanently", "Connection closed by", "debug1:")
 
 
 @dataclass(frozen=True)
@@ -23,39 +24,41 @@ class GatewayFault:
     Args:
         reason: a sentence about it, without its name.
         needs_install: whether it lacks ClusterShell, of the release that is here.
+        cause: the gateway behind it that is to be checked instead; "" for none.
     """
 
     reason: str
     needs_install: bool = False
+    cause: str = ""
 
 
 def explain_lost(
     node: Node,
-    gateways: Mapping[str, str],
+    gateways: Sequence[str],
     faults: Mapping[str, GatewayFault],
-    release: str,
+    routes: Routes,
     python: str,
-    inner: str = "",
 ) -> RemedyError:
     """Return the error of a host whose gateways have all failed, or whose own did while its script ran.
 
     Args:
         node: the host.
-        gateways: those that were tried, and the ssh to each.
+        gateways: those that were tried.
         faults: why each failed.
-        release: of ClusterShell here.
+        routes: the way to each.
         python: the interpreter on gateways.
-        inner: the ssh to a gateway behind these, "" where none stands there.
     """
     known = {name: faults[name] for name in gateways if name in faults}
     reasons = "; ".join(
         f"{name}: {fault.reason}" for name, fault in list(known.items())[:_MOST_REASONS]
     )
-    lacking = [name for name, fault in known.items() if fault.needs_install]
+    lacking = [fault.cause or name for name, fault in known.items() if fault.needs_install]
+    first = next(iter(known), gateways[0])
+    first = known[first].cause or first if known else first
     step = (
-        install_step({name: gateways[name] for name in lacking}, release, python)
+        install_step(lacking, routes, ClusterShell.__version__, python)
         if lacking
-        else answers_step(inner or gateways[next(iter(known), next(iter(gateways)))])
+        else answers_step(routes, first)
     )
     return UnreachableError(
         f"{at_host(node)}: unreachable through {fold(gateways)}: {reasons or 'its gateway failed'}",
@@ -63,33 +66,33 @@ def explain_lost(
     )
 
 
-def answers_step(door: str) -> str:
-    """Return how a user sees whether a gateway answers.
-
-    Args:
-        door: the ssh to it.
-    """
-    return f"Does the gateway answer, with this machine's keys? {door} true"
+def answers_step(routes: Routes, gateway: str) -> str:
+    """Return how a user sees whether a gateway answers."""
+    outer = routes.through(gateway)
+    keys = f"the keys of {fold(outer)}" if outer else "this machine's keys"
+    return f"Does {gateway} answer, with {keys}? {routes.typed(gateway)} true"
 
 
-def install_step(doors: Mapping[str, str], release: str, python: str) -> str:
+def install_step(gateways: Sequence[str], routes: Routes, release: str, python: str) -> str:
     """Return how gateways come to the right ClusterShell.
 
     Args:
-        doors: the gateways that lack it, and the ssh to each.
+        gateways: those that lack it.
+        routes: the way to each.
         release: of ClusterShell here.
         python: the interpreter on gateways.
     """
-    first, *others = doors
+    first, *others = gateways
     where = f"there, and on {fold(others)}" if others else "there"
     package = f"ClusterShell=={release}"
     if "/" in python:
-        return f"Install the same release {where}: {doors[first]} {quoted(python)} -m pip install {package}"
+        command = routes.typed(first, f"{quoted(python)} -m pip install {package}")
+        return f"Install the same release {where}: {command}"
     place = "/opt/clustershell"
+    text = f"python3 -m venv {place} && {place}/bin/pip install {package}"
     return (
-        f"Install the same release {where}: {doors[first]} 'python3 -m venv {place} && {place}/bin/pip install "
-        f"{package}' (Debian has venv in python3-venv); and set `ssh: {{gateway_python: {place}/bin/python}}` "
-        "in remedy.yaml."
+        f"Install the same release {where}: {routes.typed(first, text)} (Debian has venv in python3-venv); and "
+        f"set `ssh: {{gateway_python: {place}/bin/python}}` in remedy.yaml."
     )
 
 
@@ -142,9 +145,7 @@ def explain_ssh(node: Node, gateway: str, door: str, errors: str) -> RemedyError
     Returns:
         The error; its next step has ``INVENTORY`` for the inventory.
     """
-    lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(_ORNAMENTS)] or lines
-    last = clipped(visible(telling[-1]), _SHOWN) if telling else "it printed nothing"
+    last = last_words(errors)
     at, by_hand = at_host(node), _by_hand(node, door)
     if "IDENTIFICATION HAS CHANGED" in errors:
         return ChangedKeyError(
@@ -176,10 +177,20 @@ def explain_ssh(node: Node, gateway: str, door: str, errors: str) -> RemedyError
     )
 
 
+def explain_inner(node: Node, gateways: Sequence[str], routes: Routes) -> RemedyError:
+    """Return the error of a host whose gateway, behind another, ended at work and answers again."""
+    outer = fold(routes.through(gateways[0]))
+    return UnreachableError(
+        f"{at_host(node)}: the connection from {outer} to its gateway {fold(gateways)} broke while the "
+        "script ran",
+        next_step=f"Run the command again; if that happens again: {routes.typed(gateways[0])} uptime",
+    )
+
+
 def explain_break(node: Node, gateway: str, errors: str) -> RemedyError:
     """Return the error of a connection between gateway and host that broke while the script ran."""
     lines = errors.strip().splitlines()
-    last = clipped(visible(lines[-1]), _SHOWN) if lines else "nothing was printed"
+    last = clipped(visible(lines[-1]), SHOWN) if lines else "nothing was printed"
     return UnreachableError(
         f"{at_host(node)}: the connection from {gateway} broke while the script ran: {last}",
         next_step="Check the host's console and network, then run the command again.",
@@ -189,6 +200,6 @@ def explain_break(node: Node, gateway: str, errors: str) -> RemedyError:
 def explain_relay(node: Node, reason: str) -> RemedyError:
     """Return the error of a host whose request the process that speaks with gateways did not finish."""
     return UnreachableError(
-        f"{at_host(node)}: the process that speaks with its gateways ended: {clipped(visible(reason), _SHOWN)}",
+        f"{at_host(node)}: the process that speaks with its gateways ended: {clipped(visible(reason), SHOWN)}",
         next_step="Run the command again; if it happens again, report it with that text.",
     )

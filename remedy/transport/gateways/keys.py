@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import shlex
-import shutil
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
 
 import gevent
-from gevent import subprocess as cooperative
 
 from remedy.errors import ChangedKeyError, RemedyError, UnreachableError
 from remedy.inventory import Node
@@ -29,13 +25,12 @@ from remedy.transport.gateways.asking import (
     render_read,
     render_record,
 )
+from remedy.transport.gateways.endings import last_words
 from remedy.transport.gateways.failures import answers_step, explain_ssh
-from remedy.transport.gateways.options import PLAIN
 from remedy.transport.gateways.routes import Routes
+from remedy.transport.gateways.ssh import run_ssh, way_to
 from remedy.trust import HostKeys, KeyState
 
-MOST = 16 << 20
-"""Bytes of what a gateway prints that are read."""
 _SHOWN = 200
 # What somebody has to hear first, of a host that its gateways do not know alike.
 _ORDER = (KeyState.REVOKED, KeyState.CHANGED, KeyState.NEW, KeyState.KNOWN)
@@ -203,42 +198,24 @@ class GatewayKeys:
         """Run a script on a gateway; return what it printed, and its errors."""
         rounds = -(-hosts // AT_ONCE)
         seconds = self._spec.reach + rounds * SECONDS * (1 + len(FAMILIES))
-        if shutil.which("ssh") is None:
-            return "", "there is no ssh on this machine (openssh-client)"
-        try:
-            done = cooperative.run(
-                way,
-                input=script.encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "", f"no answer within {seconds:.0f} s"
-        out, err = (
-            text[:MOST].decode("utf-8", "backslashreplace") for text in (done.stdout, done.stderr)
-        )
-        return out, err
+        answer = run_ssh(way, script, seconds)
+        return answer.out, answer.errors
 
     def _way(self, gateway: str, login: Login) -> list[str]:
         """Return the command that runs what it reads on a gateway, through those that it stands behind."""
-        alive = [f"-oConnectTimeout={self._spec.connect:.0f}", "-oServerAliveInterval=10"]
-        outer = self._routes.through(gateway)
-        if not outer:
-            *words, address = self._routes.door(gateway)
-            return ["ssh", *PLAIN, *alive, *words, "--", address, "sh -s"]
-        inner = shlex.join(["ssh", *PLAIN, *alive])
-        address = self._routes.address(gateway)
-        command = f"{inner} {login.words} -- {shlex.quote(address)} 'sh -s'"
-        return [*self._way(outer[0], login)[:-1], command]
+        path = [*(gateways[0] for gateways in self._routes.way(gateway)), gateway]
+        return way_to(self._routes, self._spec, path, login, "sh -s")
 
     def _unreached(self, name: str, gateway: str, words: str) -> RemedyError:
-        lines = words.strip().splitlines()
-        last = clipped(visible(lines[-1]), _SHOWN) if lines else "it printed nothing"
+        inventory, outer = self._routes.inventory, fold(self._routes.through(gateway))
+        step = answers_step(self._routes, gateway)
+        if outer and "Host key verification failed" in words:
+            step = f"Compare the key of {gateway}, and record it in a terminal of {outer}: ssh {gateway}"
+            if gateway in inventory:
+                step = f"First the key of {gateway}: remedy trust INVENTORY --limit {gateway}"
         return UnreachableError(
-            f"{at_host(self._node(name))}: its gateway {gateway} says nothing of its keys: {last}",
-            next_step=answers_step(self._routes.typed(gateway)),
+            f"{at_host(self._node(name))}: its gateway {gateway} says nothing of its keys: {last_words(words)}",
+            next_step=to_paste(step, quoted(inventory.path)),
         )
 
 

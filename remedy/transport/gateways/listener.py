@@ -13,10 +13,12 @@ class TreeListener(Protocol):
     Attributes:
         settings: what remedy gave.
         dead: gateways that are of no use any more.
+        inner: the addresses of gateways that stand behind others.
     """
 
     settings: TreeSettings
     dead: set[str]
+    inner: frozenset[str]
 
     def tell(self, event: TreeEvent) -> None:
         """Tell remedy something."""

@@ -53,6 +53,7 @@ class Relay:
     def __init__(self, out: BinaryIO) -> None:
         self.settings = TreeSettings("", "", {})
         self.dead: set[str] = set()
+        self.inner: frozenset[str] = frozenset()
         self._out = out
         self._workers: dict[int, ScriptWorker] = {}
         self._ended: list[ScriptWorker] = []
@@ -71,6 +72,7 @@ class Relay:
             file.write(settings.topology)
             file.flush()
             self._task.topology = TopologyParser(file.name).tree(settings.root)
+        self.inner = frozenset(settings.inner)
         alive = max(1, round(settings.silence / SIGNS))
         signs = (f"-oServerAliveInterval={alive}", f"-oServerAliveCountMax={SIGNS}")
         DoorClient.doors = {name: list(words) for name, words in settings.doors.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,6 +77,19 @@ class Routes:
     def _gateways_of(self) -> Mapping[str, tuple[str, ...]]:
         return {name: route.gateways for route in self.routes for name in route.hosts}
 
+    def gateways_behind(self, gateway: str) -> frozenset[str]:
+        """Return the gateways that are reached through one."""
+        return self._gateways_behind.get(gateway, frozenset())
+
+    @cached_property
+    def _gateways_behind(self) -> Mapping[str, frozenset[str]]:
+        behind: defaultdict[str, set[str]] = defaultdict(set)
+        for name in self.gateways:
+            for outer in self.way(name):
+                for gateway in outer:
+                    behind[gateway].add(name)
+        return {name: frozenset(inner) for name, inner in behind.items()}
+
     def address(self, name: str) -> str:
         """Return what a host or a gateway is called in the tree."""
         return self.inventory.node(name).ssh_address if name in self.inventory else name
@@ -97,14 +110,17 @@ class Routes:
         gateways = self.through(name)
         return (*self.way(gateways[0]), gateways) if gateways else ()
 
-    def typed(self, gateway: str) -> str:
-        """Return the ssh with which a user comes to a gateway from here, up to its address."""
+    def typed(self, gateway: str, command: str = "") -> str:
+        """Return the ssh with which a user comes to a gateway from here, or has it run a command."""
+        text = f" {quoted(command)}" if command else ""
         outer = self.through(gateway)
         if not outer:
-            return " ".join(("ssh", *map(quoted, self.door(gateway))))
+            return " ".join(("ssh", *map(quoted, self.door(gateway)))) + text
+        line = f"ssh {gateway}"
         if gateway in self.inventory:
-            return f"{self.typed(outer[0])} {ssh_command(self.inventory.node(gateway))}"
-        return f"{self.typed(outer[0])} ssh {gateway}"
+            line = ssh_command(self.inventory.node(gateway), is_from_here=False)
+        # The shell of each gateway on the way takes one pair of quotes away.
+        return self.typed(outer[0], line + text) if text else f"{self.typed(outer[0])} {line}"
 
     def topology(self, hosts: Collection[str]) -> str:
         """Return the text of a topology file with the ways to some hosts.

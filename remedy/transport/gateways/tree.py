@@ -6,14 +6,12 @@ as a host may take, and a host whose script is not over past its deadline.
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 
-import ClusterShell
 import gevent
 from gevent.lock import BoundedSemaphore
 from pydantic import SecretStr
@@ -23,15 +21,18 @@ from remedy.inventory import Node
 from remedy.spec import SshSpec
 from remedy.text import fold, quoted, to_paste
 from remedy.transport.failures import explain_flood
-from remedy.transport.gateways.errand import Errand, HostErrand
+from remedy.transport.gateways.doubts import Doubts, LostHost
+from remedy.transport.gateways.errand import INNER_FAILED, Errand, HostErrand
 from remedy.transport.gateways.failures import (
     GatewayFault,
     explain_late,
-    explain_lost,
     explain_relay,
     explain_stall,
 )
+from remedy.transport.gateways.inner import InnerGateways
 from remedy.transport.gateways.keys import GatewayKeys
+from remedy.transport.gateways.losses import Losses
+from remedy.transport.gateways.overdue import overdue
 from remedy.transport.gateways.process import RelayProcess
 from remedy.transport.gateways.routes import ROOT, Routes
 from remedy.transport.gateways.wire import TreeEvent, TreeSettings
@@ -80,12 +81,13 @@ class Tree:
         self._ids = count(1)
         self._relays: dict[Login, RelayProcess] = {}
         self._errands: dict[int, Errand] = {}
-        self._faults: dict[str, GatewayFault] = {}
+        self._losses = Losses(routes, spec.gateway_python)
+        self._inner = InnerGateways(routes, spec, self._losses)
+        self._doubts = Doubts(routes, self._inner, self._losses, self._settle)
         self._clock = AwakeClock()
         self._heard: defaultdict[str, float] = defaultdict(float)
         self._round: gevent.Greenlet | None = None
         self._names = {routes.address(name): name for name in routes.gateways}
-        self._doors = {name: routes.typed(name) for name in routes.gateways}
 
     def __contains__(self, host: object) -> bool:
         """Say whether a host is reached through gateways."""
@@ -95,6 +97,15 @@ class Tree:
         """Start the processes that speak with gateways, before there is something to ask."""
         for login in {_login(self._routes.inventory.node(name)) for name in self._behind}:
             self._relay(login)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The gateways that failed and that no error of a host names, in sentences."""
+        return self._losses.warnings
+
+    def level(self, host: str) -> int:
+        """Return how many gateways behind others are on the way to a host."""
+        return max(len(self._routes.way(host)) - 1, 0)
 
     def keys(self) -> GatewayKeys:
         """Return what reads and records the host keys of hosts behind gateways."""
@@ -200,7 +211,9 @@ class Tree:
             else:
                 few = max(groups, len(self._errands)) <= MOST_GROOMED
                 grooming = GROOMING if few else 0.0
-                self._relay(login).ask(errand.request(grooming))
+                self._drop(errand, self._inner.checked(*login))
+                if not errand.over.is_set():
+                    self._relay(login).ask(errand.request(grooming))
             errand.over.wait()
         finally:
             del self._errands[errand.id]
@@ -208,16 +221,23 @@ class Tree:
             if relay is not None:
                 relay.stop(errand.id)
 
+    def _drop(self, errand: Errand, usable: Routes) -> None:
+        """Settle the hosts of an errand to which no way is left."""
+        for host in list(errand.hosts.values()):
+            if host.node.name not in usable.behind:
+                self._settle(errand, host, self._losses.of_host(host.node))
+
     def _relay(self, login: Login) -> RelayProcess:
         relay = self._relays.get(login)
         if relay is not None:
             return relay
         user, port = login
         inventory, spec = self._routes.inventory, self._spec
-        hosts = [name for name in self._behind if _login(inventory.node(name)) == login]
-        gateways = self._routes.gateways
+        usable = self._inner.usable()
+        hosts = [name for name in usable.behind if _login(inventory.node(name)) == login]
+        gateways = usable.gateways
         settings = TreeSettings(
-            self._routes.topology(hosts),
+            usable.topology(hosts),
             ROOT,
             {self._routes.address(name): self._routes.door(name) for name in gateways},
             user or None,
@@ -226,6 +246,7 @@ class Tree:
             spec.connect,
             spec.reach,
             spec.silence,
+            inner=[self._routes.address(name) for name in gateways if self._routes.through(name)],
         )
 
         def ended(reason: str) -> None:
@@ -245,14 +266,14 @@ class Tree:
         """Take an event of a relay."""
         gateway = self._names.get(event.gateway, event.gateway)
         if event.kind == "gateway":
-            self._faults[gateway] = GatewayFault(event.text, bool(event.code))
+            self._losses.note(gateway, GatewayFault(event.text, bool(event.code)))
             return
         errand = self._errands.get(event.request)
         if errand is None:
             return  # given up
         for address in event.hosts:
             host = errand.hosts.get(address)
-            if host is not None and not host.is_over:
+            if host is not None and not host.is_over and not host.is_in_doubt:
                 self._take(errand, host, event, gateway)
         if event.kind == "over":
             # Every host has had its end, unless the relay forgot one.
@@ -262,7 +283,9 @@ class Tree:
         node = host.node
         if event.kind == "route":
             host.gateway, host.routed = gateway, self._clock.seconds
-            host.door = self._door(gateway)
+            inner = self._routes.way(node.name)[1:]
+            host.last = fold(inner[-1]) if inner else gateway
+            host.door = self._routes.typed(inner[-1][0] if inner else gateway)
             errand.peaks[gateway] += 1
             self._heard[gateway] = max(self._heard[gateway], host.routed)
             self._listen(HostEvent(node.name, "connecting", f"through {gateway}"))
@@ -272,16 +295,22 @@ class Tree:
             self._take_output(errand, host, event)
         elif event.kind == "end":
             error = host.ending(event.code, errand)
-            if error is not None or not host.asks:
+            if event.code == INNER_FAILED and error is not None and host.last != host.gateway:
+                self._doubts.add(LostHost(errand, host, ""))
+            elif error is not None or not host.asks:
                 self._settle(errand, host, error)
             else:
                 errand.forgo(host)
         elif event.kind == "late":
             self._settle(
-                errand, host, explain_late(node, host.gateway, host.door, errand.round_seconds)
+                errand, host, explain_late(node, host.last, host.door, errand.round_seconds)
             )
         elif event.kind == "lost":
-            self._settle(errand, host, self._lost(host, gateway))
+            if self._routes.gateways_behind(gateway):
+                lost = gateway if gateway in self._losses.faults else ""
+                self._doubts.add(LostHost(errand, host, lost))
+            else:
+                self._settle(errand, host, self._losses.of_host(node, gateway))
 
     def _take_output(self, errand: Errand, host: HostErrand, event: TreeEvent) -> None:
         stream = host.out if event.kind == "out" else host.err
@@ -294,21 +323,6 @@ class Tree:
             host.began = self._clock.seconds
             seconds = errand.script.deadline
             self._listen(HostEvent(host.node.name, errand.stage, seconds=seconds))
-
-    def _lost(self, host: HostErrand, gateway: str) -> RemedyError:
-        outermost, *inner = self._routes.way(host.node.name)
-        return explain_lost(
-            host.node,
-            {name: self._door(name) for name in ((gateway,) if gateway else outermost)},
-            self._faults,
-            ClusterShell.__version__,
-            self._spec.gateway_python,
-            self._door(inner[-1][0]) if inner else "",
-        )
-
-    def _door(self, gateway: str) -> str:
-        """Return the ssh with which a user comes to a gateway."""
-        return self._doors.get(gateway) or f"ssh {quoted(gateway)}"
 
     def _settle(self, errand: Errand, host: HostErrand, error: RemedyError | None) -> None:
         """Hand on what a host said, or why it did not."""
@@ -326,7 +340,7 @@ class Tree:
     def _break_off(self, errand: Errand, reason: str) -> None:
         """Settle what is left of an errand that nothing more will be heard of."""
         for host in list(errand.hosts.values()):
-            if not host.is_over:
+            if not host.is_over and not host.is_in_doubt:
                 self._settle(errand, host, explain_relay(host.node, reason))
 
     # -- deadlines ----------------------------------------------------------------------------------
@@ -355,26 +369,14 @@ class Tree:
         now = self._clock.seconds
         running = errand.script.deadline + KILL_AFTER + PATIENCE
         for host in list(errand.hosts.values()):
-            if host.is_over:
+            if host.is_over or host.is_in_doubt:
                 continue
-            if host.began is not None:
-                age, limit = now - host.began, running
-            else:
-                last = max(self._heard[host.gateway], host.routed, errand.began)
-                age, limit = now - last, errand.round_seconds
-                most = max(load.get(host.gateway, 1), errand.peaks[host.gateway])
-                # One that does say something: for as many hosts as run on it one after the other.
-                total = (math.ceil(most / errand.fanout) + 1) * errand.round_seconds
-                if now - errand.began > total:
-                    age, limit = now - errand.began, total
-            if age > limit:
-                error = explain_stall(
-                    host.node,
-                    host.gateway or fold(self._routes.way(host.node.name)[0]),
-                    host.door or self._door(self._routes.way(host.node.name)[0][0]),
-                    age,
-                    began=host.began is not None,
-                )
+            age = overdue(errand, host, now, self._heard[host.gateway], load, running)
+            if age is not None:
+                name = host.last or fold(self._routes.way(host.node.name)[-1])
+                door = host.door or self._routes.typed(self._routes.way(host.node.name)[-1][0])
+                began = host.began is not None
+                error = explain_stall(host.node, name, door, age, began=began)
                 self._settle(errand, host, error)
 
 

@@ -26,6 +26,7 @@ class TreeSettings:
         setup: seconds for a gateway to be ready.
         silence: seconds after which a connection without a sign of life is given up.
         memory: bytes that the relay may take.
+        inner: the addresses of gateways that stand behind others.
     """
 
     topology: str
@@ -38,6 +39,7 @@ class TreeSettings:
     setup: float = 60
     silence: float = 30
     memory: int = 4 << 30
+    inner: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ PAGES = sorted((Path(__file__).parents[3] / "benchmarks" / "results").glob("*.md
 # Where a figure is older than these lines, "on or before" stands at the day and the commit.
 NEEDED = {
     "the command": r"python -m benchmarks\.\w+|scripts/test --full",
-    "the commit": r"(?i)\bcommit [0-9a-f]{7}\b|\| commit \|[\s\S]*\| [0-9a-f]{7} \|",
+    "the commit": r"(?i)\bcommit [0-9a-f]{7,12}\b|\| commit \|[\s\S]*\| [0-9a-f]{7,12} \|",
     "the date": r"\b20\d\d-\d\d-\d\d\b",
     "how many rounds": r"--rounds \d|(?i:one round)|\brounds \| \d|--sample \d|--fleets \d",
 }

@@ -44,6 +44,10 @@ def test_the_page_and_the_plot_hold_what_was_measured() -> None:
     row = "| check | 256 | 12.8 s | 50.0 ms | 1.10 s | 201 MiB | 4 KiB | 4 KiB | 2 MiB |"
     assert row in page(known)
     assert "abc1234" in page(known)
+    assert "plans.md" not in page(known)
+    first = page({**known, "first": {"4096": {**figures, "plan_mib": 0.79}}})
+    assert "of 4,096 hosts is a file of 0.8 MiB" in first
+    assert "[plans.md](plans.md)" in first, "what it costs to look at plans stands in one place"
     drawn = plot(known)
     assert drawn.startswith("<svg")
     assert ">after</text>" in drawn

@@ -81,6 +81,10 @@ def test_show_latest_is_the_newest_run(inventory: Path) -> None:
     home = str(inventory.parent / ".remedy")
     result = CliRunner().invoke(main, ["show", "latest", "--home", home])
     assert result.output.startswith("run c1: check"), result.output
+    asked = CliRunner().invoke(main, ["show", "latest", "--inventory", str(inventory)])
+    assert asked.exit_code == 0, asked.output
+    assert "a check changes no host, so no host has a receipt of it" in asked.stderr
+    assert "Asking" not in asked.stderr
 
 
 def test_runs_and_fleets_have_pages(inventory: Path, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,3 +205,19 @@ def test_a_fix_of_a_plan_file_shows_as_it_was_signed_with_the_inventory_beside_i
     code, out, _ = invoke("show", "-", text=text_of(known))
     assert (code, "remedy audit accept INVENTORY" in out) == (0, True), out
     assert "  In a fix, INVENTORY stands for gpus.py\n" in out
+
+
+def test_a_password_that_is_piped_in_is_taken_without_words_of_python() -> None:
+    line = [sys.executable, "-c", "from remedy.cli import plain; print(plain.password('password'))"]
+    result = subprocess.run(
+        line,
+        input="pw\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        start_new_session=True,
+    )
+    assert result.stdout == "pw\n"
+    assert "password: " in result.stderr
+    assert "GetPassWarning" not in result.stderr

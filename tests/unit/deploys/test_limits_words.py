@@ -103,7 +103,7 @@ def test_what_is_said_of_limits(state: HostState, settings: dict[str, Any], expe
          (1024, 1024),
         ("unlimited", UNLIMITED), ("Infinity", UNLIMITED), (1023,
          "less than 1 KiB cannot be a limit of locked memory; give bytes"),
-        ("1x", "'1x' is neither a size such as 64g nor unlimited"),
+        ("1x", "give a size such as 64g, or unlimited"),
     ],
 )  # fmt: skip
 def test_sizes_of_locked_memory(value: Any, expected: int | str) -> None:

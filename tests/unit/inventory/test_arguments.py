@@ -43,6 +43,12 @@ def load(folder: Path, data: dict[str, object], of_group: str = "{}") -> Invento
         ({"_get_pty": True}, "no terminal", "requiretty"),
         ({"_env": {"A": "b"}}, "for pyinfra's operations", "your own deploys"),
         ({"_retries": 3}, "for pyinfra's operations", "your own deploys"),
+        ({"ssh_config_file": "/no/ssh_config"}, "it is no file that can be read", "~/.ssh/config"),
+        (
+            {"ssh_config_file": "/etc"},
+            "ssh_config_file ('/etc') is not used",
+            "the path of an ssh_config",
+        ),
         ({"_sudo": False, "ssh_user": "ops"}, "_sudo (False) is not used", "leave it out"),
     ],
 )
@@ -72,6 +78,8 @@ def test_no_argument_of_pyinfra_is_passed_over(tmp_path: Path, key: str) -> None
         {"_success_exit_codes": [0]},
         {"_su_user": None, "_doas": False, "_timeout": 0, "_env": {}},
         {"ssh_paramiko_connect_kwargs": {"banner_timeout": 30}},
+        {"ssh_config_file": "/dev/null"},
+        {"ssh_config_file": None},
     ],
 )
 def test_what_is_used_or_asks_for_nothing_is_left_alone(

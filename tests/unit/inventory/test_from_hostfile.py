@@ -48,7 +48,7 @@ RANKS = "rank 0=gpu01 slot=0:0-7\nrank 1=ops@gpu02 slot=1\nrank 2=gpu01 slot=1\n
         ("gpu[01-16] slots=8\nlogin1,login2\n", "gpu[01-16],login[1-2]"),
         ("gpu01:8,gpu02:8,rack[1-2]n[1-2]:4\n", "gpu[01-02],rack[1-2]n[1-2]"),  # as after mpirun -H
         ("n1\nn1\nn1\nn2\n", "n[1-2]"),  # PBS, LSF: a line a process
-        ("[gpus]\ngpu01 ansible_host=10.0.0.1\n-oProxyCommand=x\n--hostfile\n", "gpu01"),
+        ("[gpus]\ngpu01\n-oProxyCommand=x\n--hostfile\n", "gpu01"),
         ("gpu1\r\ngpu2\r\n", "gpu[1-2]"),
     ],
 )
@@ -56,6 +56,25 @@ def test_hosts_of_a_hostfile(tmp_path: Path, text: str, names: str) -> None:
     listing = listing_of(tmp_path, "hostfile", text)
     assert names_of(listing) == names
     assert len(loaded(tmp_path, listing)) == len(listing.hosts)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[gpus]\ngpu01\n\n[rack:children]\ngpus\n", "line 4 is [rack:children]"),
+        ("[gpus]\ngpu01\n[all:vars]\nansible_user=ops\n", "line 3 is [all:vars]"),
+        ("gpu00\ngpu01 x=1 ansible_host=10.0.0.1\n", "line 2 is gpu01 x=1 ansible_host="),
+    ],
+)
+def test_an_inventory_of_ansible_is_no_hostfile(tmp_path: Path, text: str, line: str) -> None:
+    """A group would become a host, and a host would lose its address."""
+    with pytest.raises(UsageError) as caught:
+        listing_of(tmp_path, "hostfile", text)
+    assert f"an inventory of Ansible, and no hostfile: {line}" in caught.value.message
+    assert caught.value.next_step.startswith("remedy init --from ansible ")
+    assert (
+        names_of(listing_of(tmp_path, "hostfile", f"# {text.splitlines()[-1]}\ngpu1\n")) == "gpu1"
+    )
 
 
 def test_users_and_ports_come_along(tmp_path: Path) -> None:

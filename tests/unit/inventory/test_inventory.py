@@ -74,6 +74,11 @@ def test_what_cannot_be_a_cluster_is_refused(tmp_path: Path, text: str, part: st
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match="no such inventory"):
         load_inventory(tmp_path / "nowhere.py")
+    near = tmp_path / "inventory.py"
+    near.write_text("hosts = ['gpu01']\n")
+    with pytest.raises(InventoryError, match="no such inventory") as caught:
+        load_inventory(tmp_path / "invntory.py")
+    assert caught.value.next_step == f"Did you mean {near}?"
 
 
 def test_a_limit_that_selects_nothing_is_told(tmp_path: Path) -> None:

@@ -71,6 +71,9 @@ def test_without_a_name_everything_is_listed() -> None:
 def test_an_unknown_name_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="hosts_file"):
         explain.explain("hostsfile")
+    with pytest.raises(UsageError, match="'gateways' is a setting") as caught:
+        explain.explain("gateways")
+    assert caught.value.next_step == "remedy explain ssh"
     with pytest.raises(UsageError, match="All names"):
         explain.explain("zzzz")
     assert CliRunner().invoke(main, ["explain", "clock-scew"]).exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -92,3 +93,24 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
     for word in ("out-of-place", "12.5", "268,435,456", "29,846", "86%"):
         assert word in words
     assert "\u2026" not in "".join(text)
+
+
+@pytest.mark.parametrize("mode", ["verify", "apply"])
+def test_an_exit_code_that_only_strict_makes_bad_has_its_reason(mode: str) -> None:
+    """A verification shows no plan, so that what is reported stands nowhere else."""
+    reports = [finding(FindingKind.REPORT, f"{word} differs") for word in "abcde"]
+    outcome = RunOutcome(
+        mode=mode,
+        run="r",
+        inventory="/a b/inventory.py",
+        hosts={"gpu01": HostOutcome(HostStatus.OK, findings=tuple(reports))},
+        strict=True,
+    )
+    text = " ".join(lines(render_outcome(outcome)))
+    assert "strict       exit code 1: 5 findings that are only reported" in text
+    assert ("gpu01: a differs" in text) is (mode == "verify")
+    step = "and 1 more; each with what was seen: remedy check '/a b/inventory.py'"
+    assert (step in text) is (mode == "verify")
+    assert "strict" not in " ".join(lines(render_outcome(replace(outcome, strict=False))))
+    failed = {"gpu01": HostOutcome(HostStatus.FAILED, findings=tuple(reports))}
+    assert "strict" not in " ".join(lines(render_outcome(replace(outcome, hosts=failed))))

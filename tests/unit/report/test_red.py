@@ -19,7 +19,9 @@ from remedy.diagnose.diagnosis import (
 from remedy.report.culprits import accused_of, link_lines, once
 from remedy.report.diagnosis import render_explanation
 from remedy.report.ladder import render_rung, render_verdict
+from remedy.spec import VerifySpec
 from remedy.verify.accusations import MOST, accusations, names_of, summary
+from remedy.verify.allreduce.division import divide
 from remedy.verify.reach.result import Reach
 from remedy.verify.verdict import Culprit, DeadLink, Verdict
 from tests.unit.report.first import lines
@@ -294,3 +296,17 @@ def _verdict(given: Shape) -> Verdict:
     verdict = outcome_of(given).verdict
     assert verdict is not None
     return verdict
+
+
+def test_what_a_proof_in_parts_leaves_open_is_shown_whole() -> None:
+    hosts = [f"gpu{n:03d}.rack.cluster.example" for n in range(64)]
+    division = divide(VerifySpec(divide=8), hosts, {})
+    assert division is not None
+    reason = f"{'64 ranks on 64 hosts over gloo: the sum is exact ' * 6}; {division.unproved}"
+    verdict = Verdict(passed=True, reason=reason)
+    left_out = verdict.excusing({"gpu064": "no connection"})
+    for shown in (verdict, left_out):
+        text = lines(render_verdict(shown, None))
+        assert f"             {division.unproved}" in text
+        assert "characters)" in text[0], "the rest is cut"
+    assert any("gpu064" in line for line in lines(render_verdict(left_out, None)))

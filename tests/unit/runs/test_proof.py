@@ -39,11 +39,25 @@ def test_what_is_found_of_the_fleet_is_known_of_the_hosts_that_it_names() -> Non
     torch = finding("torch differs between the hosts", "2.1: gpu02", "2.2: gpu[01,03]")
     own = finding("the clock is wrong", "by 9 s", host="gpu02")
     assert facts_of("gpu02", twins, torch, own) == (
+        "the clock is wrong (by 9 s)",
         "the interfaces of gpu[01-02] have one hardware address (02:00 on 2 hosts)",
         "torch differs between the hosts (2.1: gpu02)",
-        "the clock is wrong (by 9 s)",
     )
     assert facts_of("gpu03", twins, torch) == ("torch differs between the hosts (2.2: gpu[01,03])",)
+
+
+def test_what_a_host_has_alone_comes_before_what_most_have() -> None:
+    mtu = finding(
+        "the MTU differs", "mtu 1500: gpu[01,03]", "mtu 1400: gpu02", "interface eno2: gpu02"
+    )
+    torch = finding("torch differs between the hosts", "2.1: gpu03", "2.2: gpu[01-02]")
+    own = finding("nftables keeps hosts out", host="gpu03")
+    assert facts_of("gpu03", mtu, torch, own) == (
+        "nftables keeps hosts out",
+        "torch differs between the hosts (2.1: gpu03)",
+        "the MTU differs (mtu 1500: gpu[01,03])",
+    )
+    assert facts_of("gpu02", mtu)[0] == "the MTU differs (mtu 1400: gpu02; interface eno2: gpu02)"
 
 
 def test_a_host_of_which_nothing_is_found_is_said_to_be_so() -> None:

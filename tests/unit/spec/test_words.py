@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,12 @@ FOREIGN = (
     "'int'",
     "byte string",
     "str_",
+    "does not appear",
+    "xpected 4",
+    "another value",
 )
+# What pydantic calls kinds of values, and the key of a mapping.
+KINDS = ("constrained", "[key]", "function-", "list[", "literal[", "datetime", "None")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,9 @@ FOREIGN = (
         ),
         ("verify: {min_busbw: fast}", "verify.min_busbw: give GB/s, such as 40"),
         ("verify: {python: 3}", "verify.python is 3, needs text, or null"),
-        ("verify: {python: 2026-01-31}", "verify.python is 2026-01-31, needs text, or null"),
+        ("verify: {reach: yes}", 'verify.reach is "yes", needs true or false'),
+        ("verify: {isolate: off}", 'verify.isolate is "off", needs true or false'),
+        ("verify: {port: 1:30}", 'verify.port is "1:30", needs a whole number'),
         (
             "verify: {backend: nccl, engine: mpi}",
             "verify: backend is nccl, and only the engine torch",
@@ -66,17 +74,27 @@ FOREIGN = (
         ("apply: {max_failures: -1}", "apply.max_failures is -1, needs a whole number, at least 0"),
         ("apply: {waves: 0%}", "apply.waves: give numbers or percentages above 0"),
         ("cluster: {user: 'a b'}", 'cluster.user is "a b", needs text that matches'),
-        ("cluster: {subnet: 10.0.0.0/99}", "cluster.subnet: '10.0.0.0/99' does not appear"),
+        ("cluster: {subnet: 10.0.0.0/99}", "cluster.subnet: give a network of IPv4"),
         ("ssh: {login: soon}", 'ssh.login is "soon", needs a number from 1 to 3600'),
         ("environment: {variables: [A]}", 'environment.variables is ["A"], needs a mapping'),
         ("environment: {variables: {A: {b: 1}}}", 'environment.variables.A is {"b": 1}, needs'),
         ("firewall: {ports: {a: 1}}", 'firewall.ports is {"a": 1}, needs a list'),
+        (
+            "ssh: {gateways: []}",
+            "ssh.gateways is [], needs a mapping of gateways to hosts, such as",
+        ),
+        (
+            "ssh: {gateways: {a: []}}",
+            "ssh.gateways.a is [], needs text of at most 65536 characters",
+        ),
+        ("ssh: {gateways: {'': b}}", 'ssh.gateways has the key "", needs text of at most'),
+        ("environment: {variables: {1: b}}", "environment.variables has the key 1, needs text"),
         ("5: {}", "there is no section '5'"),
         ("null: {}", "there is no section 'None'"),
         ("just text", "it is text, needs sections such as `cluster:`"),
         ("[a, b]", "it is a list, needs sections such as `cluster:`"),
         ("42", "it is a number, needs sections"),
-        ("2026-01-31", "it is a value, needs sections"),
+        ("2026-01-31", "it is text, needs sections"),
         ("verify:\n  port: 1\n  port: 2", "is not YAML: line 3: the key 'port' is there twice"),
         ("verify: {", "is not YAML: line 2, column 1: did not find expected"),
         ("\tverify: {}", "is not YAML: line 1, column 1: a tab, where YAML indents with spaces"),
@@ -97,6 +115,47 @@ def test_an_error_says_where_what_and_what_it_may_be(tmp_path: Path, text: str, 
     assert "\n" not in message
     assert not [word for word in FOREIGN if word in message.removeprefix(str(path))], message
     assert error.value.next_step
+
+
+# One of each kind that a settings file can have, right for some settings and wrong for others.
+LONG = "x" * 70_000
+VALUES: tuple[object, ...] = (
+    *(None, True, -1, 0, 1, -0.5, 1e308, 10**30, float("nan"), date(2026, 1, 31)),
+    *("", " ", "x", LONG, "\x00", "-1", "\n"),
+    *([], [[]], [None], [-1], [10**30], [""], ["x"], [LONG], [{}], ["a"] * 5),
+    *(
+        {},
+        {"a": []},
+        {"": ""},
+        {"a": ""},
+        {LONG: "x"},
+        {"a": LONG},
+        {"a": {"b": 1}},
+        {1: 2},
+        {None: "x"},
+    ),
+)
+
+
+@pytest.mark.parametrize("name", section_models())
+def test_no_answer_to_a_wrong_value_is_in_the_words_of_a_program(name: str) -> None:
+    """Of each setting: what pydantic says, calls a kind of values, or would print of a value of Python."""
+    models = section_models()
+    for key in models[name].model_fields:
+        refused = 0
+        for value in VALUES:
+            try:
+                load_spec(None, models, {name: {key: value}})
+            except SpecError as error:
+                messages = [part.message for part in error.parts or (error,)]
+                refused += 1
+            else:
+                continue
+            for words in messages[:20]:
+                assert not [word for word in (*FOREIGN, *KINDS) if word in words], words
+                assert words.startswith(f": {name}"), words
+                assert len(words) < 600, words
+        assert refused, f"{name}.{key} takes anything"
 
 
 @pytest.mark.parametrize("name", section_models())

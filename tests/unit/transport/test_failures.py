@@ -24,6 +24,7 @@ from remedy.transport.failures import (
     explain_loss,
     explain_no_start,
     explain_stuck,
+    ssh_command,
 )
 from remedy.transport.refused import KeyRefusedError, explain_key
 from remedy.transport.stages import Stage, Stuck, limit
@@ -141,6 +142,18 @@ def test_the_last_words_of_a_proxy_command_are_shown_and_harmless() -> None:
         NODE, "SSH error (EOF)", proxy="Host key \x1b[31mverification failed."
     )
     assert "its ProxyCommand ended: Host key \\x1b[31mverification failed." in error.message
+    assert "ProxyCommand of ~/.ssh/config by hand" in error.next_step
+
+
+def test_a_command_to_type_reads_the_ssh_config_that_the_inventory_names() -> None:
+    node = Node("gpu02", "gpu02", data={"ssh_config_file": "my config", "ssh_user": "ops"})
+    refused = "Could not connect ([Errno 111] Connection refused)"
+    steps = [explain_connect_error(node, refused, via=via).next_step for via in ("", "head")]
+    assert steps[0].endswith("? ssh -F 'my config' -l ops gpu02")
+    assert steps[1].endswith("? ssh -F 'my config' head")
+    assert ssh_command(node, is_from_here=False) == "ssh -l ops gpu02"
+    proxied = explain_connect_error(node, "SSH error (EOF)", proxy="no route")
+    assert "ProxyCommand of my config by hand" in proxied.next_step
 
 
 @pytest.mark.parametrize(
@@ -232,4 +245,4 @@ def test_a_wrong_password_is_corrected_where_it_is() -> None:
     assert typed is not None
     assert own is not None
     assert "Type it again" in typed.next_step
-    assert own.next_step == "Correct _sudo_password of gpu02 in the inventory."
+    assert own.next_step == "Correct _sudo_password in the inventory."

@@ -42,12 +42,14 @@ class Paper:
         apart: tuple[tuple[str, str], ...] = (),
         boots: Mapping[str, str] | None = None,
         ready: float = 3.0,
+        narrow: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
     ) -> None:
         self.broken = set(broken)
         self.closed = set(closed)
         self.apart = [set(pair) for pair in apart]
         self.boots = boots or {}
         self.ready = ready
+        self.narrow = narrow or {}
         self.launches: list[tuple[str, ...]] = []
         self.deadlines: list[float] = []
         self.knocks = 0
@@ -97,7 +99,7 @@ class Paper:
                 "listening": config["ports"],
                 "busy": [],
                 "ended": "time" if bad else "answered",
-                "mtu": {"narrow": [], "mute": [], "reason": ""},
+                "mtu": {"narrow": [*self.narrow.get(name, ())], "mute": [], "reason": ""},
                 "seconds": 0.1,
             }
             line = f"{knock_module.MARK} {config['nonce']} {json.dumps(said)}\n"

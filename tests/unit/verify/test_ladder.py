@@ -17,7 +17,7 @@ from remedy.verify.facts import compare as look_at
 from remedy.verify.hosts import Participant
 from remedy.verify.isolate.search import patience
 from remedy.verify.ladder import climb
-from remedy.verify.verdict import Rung
+from remedy.verify.verdict import NarrowLink, Rung
 from tests.unit.build import host_state, record
 from tests.unit.verify.paper_bench import (
     ADDRESSES,
@@ -225,6 +225,16 @@ def test_reachability_that_was_left_out_is_made_up_for_where_the_fleet_is_red() 
     verdict = go(paper, reach=False)
     assert [cause.name for cause in verdict.culprits] == ["gpu01 -> gpu05"]
     assert (paper.knocks, len(paper.launches)) == (2, 1), "what failed is tried again"
+
+
+@pytest.mark.parametrize("closed", [(), (("gpu02", "gpu05"),)], ids=["green", "red"])
+def test_links_that_lose_large_packets_are_of_every_verdict(
+    closed: tuple[tuple[str, str], ...],
+) -> None:
+    """A fault beside them is no reason to lose them: it may be cured first, and they stay."""
+    verdict = go(Paper(closed=closed, narrow={"gpu01": ((1, 1500),)}))
+    assert verdict.passed is not bool(closed)
+    assert verdict.narrow_links == (NarrowLink(source="gpu01", target="gpu02", size=1500),)
 
 
 def test_hosts_that_all_say_nothing_are_no_proof_of_anything() -> None:

@@ -167,3 +167,16 @@ def test_plot_and_bars_are_whole_in_the_window_with_letters_that_can_be_read(wid
     assert right <= width
     assert letters > 11
     assert count == 9
+
+
+SIDEWAYS = """
+[...document.querySelectorAll(".wide")]
+  .filter((box) => box.scrollWidth > box.clientWidth)
+  .map((box) => box.innerText.slice(0, 60))
+"""
+
+
+def test_no_table_of_a_fleets_months_scrolls_sideways_on_a_phone() -> None:
+    """What a cell means stands before it there, in place of the heading."""
+    ((sideways),) = draw([Drawing(page_of("fleet"), WIDTHS["phone"], SIDEWAYS)])
+    assert sideways == []

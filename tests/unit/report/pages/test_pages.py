@@ -352,6 +352,9 @@ def test_culprits_in_number_are_a_block_for_each_reason_and_none_is_lost(count: 
     page = run_page(outcome, WHO)
     assert page.count('<div class="culprit">') == len(accused_of(verdict)) <= 7
     text = Reader(page).text
+    assert "<h2>Culprits</h2>" in page
+    alone = verdict.model_copy(update={"culprits": verdict.culprits[:1]})
+    assert "<h2>Culprit</h2>" in run_page(replace(outcome, verdict=alone), WHO)
     for culprit in verdict.culprits:
         assert " ".join(culprit.reason.split()) in text, culprit.reason
     for rung in verdict.rungs:

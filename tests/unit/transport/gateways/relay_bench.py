@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import remedy
+from remedy.text import expand
 from remedy.transport.gateways.wire import (
     EventReader,
     TreeEvent,
@@ -99,7 +100,10 @@ class Relay:
             env=environment,
         )
         os.close(sink)
-        settings = TreeSettings(topology, ROOT, doors, python=sys.executable, setup=setup)
+        inner = [name for ends in routes for name in expand(ends) if name not in names]
+        settings = TreeSettings(
+            topology, ROOT, doors, python=sys.executable, setup=setup, inner=inner
+        )
         asked = list(requests)
         self._open = {request.id for request in asked}
         assert self._process.stdin is not None

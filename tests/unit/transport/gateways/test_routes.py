@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 import tempfile
 from itertools import pairwise
@@ -150,13 +151,23 @@ def test_a_user_comes_to_a_gateway_as_remedy_does(tmp_path: Path) -> None:
     assert routes.typed("head") == "ssh -l root -i '/a key' 10.0.0.9"
     assert routes.typed("rack") == "ssh -l root -i '/a key' 10.0.0.9 ssh 10.0.0.8"
     assert routes.way("a") == (("head",), ("rack",))
+    lacking = GatewayFault("no ClusterShell", needs_install=True)
     lost = explain_lost(
         inventory.node("a"),
-        dict.fromkeys(("head1", "head2"), "ssh -l root 10.0.0.9"),
-        {name: GatewayFault("no ClusterShell", needs_install=True) for name in ("head1", "head2")},
-        "1.10.1",
+        ("head", "head2"),
+        dict.fromkeys(("head", "head2"), lacking),
+        routes,
         "python3",
     )
-    assert "Install the same release there, and on head2: ssh -l root 10.0.0.9 'python3" in str(
-        lost
-    )
+    step = "Install the same release there, and on head2: ssh -l root -i '/a key' 10.0.0.9 'python3"
+    assert step in str(lost)
+
+
+def test_a_command_for_a_gateway_behind_another_is_quoted_for_each_shell_on_the_way(
+    tmp_path: Path,
+) -> None:
+    nodes = (Node("head", "head"), Node("rack", "rack"), Node("a", "10.0.0.1"))
+    routes = read_routes({"head": "rack", "rack": "a"}, Inventory(tmp_path / "inventory.py", nodes))
+    words = shlex.split(routes.typed("rack", "echo 'a b' && true"))
+    assert words[:2] == ["ssh", "head"]
+    assert shlex.split(words[2]) == ["ssh", "rack", "echo 'a b' && true"]

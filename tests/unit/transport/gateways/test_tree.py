@@ -72,6 +72,7 @@ print(json.dumps({
     "kept": [o.stdout for o in outputs.values()],
     "names": list(outputs),
     "events": events,
+    "warnings": transport.warnings,
 }))
 """
 
@@ -208,17 +209,105 @@ def test_a_gateway_behind_another_is_asked_by_that_and_not_by_itself(tmp_path: P
     }
 
 
-def test_where_a_gateway_behind_another_fails_the_next_step_goes_through_both(
-    tmp_path: Path,
-) -> None:
-    fake_ssh.put(tmp_path, "dead", "exit 255")
-    hosts = dict.fromkeys(["a", "dead"], "root")
-    answer = run(tmp_path, hosts, {"gw": "dead", "dead": "a"}, {"a": "echo x\n"})
-    kind, text = answer["outputs"]["a"][3:]
-    assert (kind, text.startswith("a: unreachable through gw: ")) == ("UnreachableError", True), (
-        text
+GONE = "echo 'ssh: connect to host: No route to host' >&2; exit 255"
+
+
+def test_a_gateway_whose_hosts_went_another_way_is_named_once(tmp_path: Path) -> None:
+    for name in ("gw1", "gw3"):
+        fake_ssh.put(tmp_path, name, GONE)
+    hosts = dict.fromkeys(["a", "b", "c", "d"], "root")
+    answer = run(tmp_path, hosts, {"gw[1-3]": "*"}, dict.fromkeys(hosts, "true\n"))
+    assert {name: output[3] for name, output in answer["outputs"].items()} == dict.fromkeys(hosts)
+    (warning,) = answer["warnings"]
+    assert warning == (
+        "gw[1,3]: failed as gateways, their hosts went through gw2: no connection, or it broke: ssh: connect "
+        "to host: No route to host. Does gw1 answer, with this machine's keys? ssh gw1 true"
     )
-    assert text.endswith("? ssh gw ssh -l root dead true"), text
+
+
+def test_a_gateway_that_errors_of_hosts_name_is_no_warning_too(tmp_path: Path) -> None:
+    fake_ssh.put(tmp_path, "gw", GONE)
+    answer = run(tmp_path, {"a": "root", "b": "root"}, {"gw": "a", "other": "b"}, {"a": "true\n"})
+    assert "a: unreachable through gw: gw: no connection" in answer["outputs"]["a"][4]
+    assert answer["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "step"),
+    [
+        ("exit 255", "no connection from gw: it printed nothing", "ssh gw ssh -l root dead true"),
+        (GONE, "no connection from gw: ssh: connect to host: No route", "with the keys of gw?"),
+        (
+            "echo 'No module named ClusterShell' >&2; exit 1",
+            "it has no ClusterShell for",
+            f"ssh gw 'ssh -l root dead '\"'\"'{sys.executable} -m pip install ClusterShell==",
+        ),
+        (
+            "echo $1 | grep -q Gateway || echo 1.9.1",
+            "it has ClusterShell 1.9.1, and here is",
+            "pip",
+        ),
+    ],
+)
+def test_a_gateway_behind_another_that_fails_is_named_with_its_place_and_the_way_there(
+    tmp_path: Path, failure: str, reason: str, step: str
+) -> None:
+    fake_ssh.put(tmp_path, "dead", f'case $1 in *import*) eval "${{1%%;*}}";; esac; {failure}')
+    if failure.startswith("e") and "255" in failure:
+        fake_ssh.put(tmp_path, "dead", failure)
+    hosts = dict.fromkeys(["a", "dead", "b"], "root")
+    gateways = {"gw": "dead,b", "dead": "a"}
+    answer = run(tmp_path, hosts, gateways, {"a": "echo x\n", "b": "echo x\n"})
+    kind, text = answer["outputs"]["a"][3:]
+    assert (
+        kind,
+        text.partition("\n")[0].startswith(f"a: unreachable through dead: dead: {reason}"),
+    ) == (
+        "UnreachableError",
+        True,
+    ), text
+    assert step in text
+    assert answer["outputs"]["b"][0] == "x", "a host that does not stand behind it is not concerned"
+
+
+def test_hosts_of_a_gateway_behind_another_move_within_its_set(tmp_path: Path) -> None:
+    fake_ssh.put(tmp_path, "in1", GONE)
+    hosts = dict.fromkeys(["a", "b", "c"], "root")
+    every = {**hosts, "in1": "root", "in2": "root"}
+    gateways = {"gw": "in1,in2", "in[1-2]": "a,b,c"}
+    script = 'echo "$HERE from $FROM"\n'
+    answer = run(tmp_path, every, gateways, dict.fromkeys(hosts, script))
+    assert {n: o[0] for n, o in answer["outputs"].items()} == {n: f"{n} from in2" for n in hosts}
+    (warning,) = answer["warnings"]
+    assert warning.startswith(
+        "in1: failed as a gateway, its hosts went through in2: no connection from gw: ssh"
+    )
+
+
+@pytest.mark.parametrize("stays_dead", [True, False])
+def test_a_gateway_behind_another_that_dies_at_work_is_named(
+    tmp_path: Path, stays_dead: bool
+) -> None:
+    fake_ssh.put(
+        tmp_path,
+        "dies",
+        f"""
+if [ -e {tmp_path}/died ]; then {GONE if stays_dead else 'exec sh -c "$1"'}; fi
+case $1 in *Gateway*) ;; *) exec sh -c "$1" ;; esac
+touch {tmp_path}/died
+sh -c "exec $1" <&0 & sleep 2; kill -9 $!; exit 255
+""",
+    )
+    hosts = dict.fromkeys(["a", "dies"], "root")
+    answer = run(tmp_path, hosts, {"gw": "dies", "dies": "a"}, {"a": "sleep 20\n"})
+    kind, text = answer["outputs"]["a"][3:]
+    assert kind == "UnreachableError"
+    expected = (
+        "a: unreachable through dies: dies: no connection from gw: ssh: connect to host"
+        if stays_dead
+        else "a: the connection from gw to its gateway dies broke while the script ran\nRun the command again"
+    )
+    assert text.startswith(expected), text
 
 
 @pytest.mark.full
