@@ -13,9 +13,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,26 +22,13 @@ from remedy.spec import VerifySpec
 from remedy.verify.allreduce.plan import plan_ranks
 from remedy.verify.hosts import Participant
 from remedy.verify.verdict import Verdict
+from tests.local.gpu import Record, kept_of, nccl, on_gpu
 from tests.local.hosts import NEEDS, Hosts
 from tests.local.rooms import EPHEMERAL, NETWORK, Rooms
 
 pytestmark = NEEDS
-Record = Callable[[str, object], None]
 
 
-def _no_gpu() -> str:
-    """Why there is no NCCL here; nothing where there is."""
-    try:
-        import torch
-    except ImportError:
-        return "torch is not installed here"
-    if not torch.cuda.is_available():
-        return f"torch {torch.__version__} sees no GPU here"
-    return "" if torch.distributed.is_nccl_available() else "this torch was built without NCCL"
-
-
-NO_GPU = _no_gpu()
-on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU or "there is one")]
 RANKS = (2, 4, 8)
 # Over gloo tests/lab has the same with hosts and ssh.
 WORLDS = [
@@ -102,28 +88,9 @@ def prove(tmp_path: Path) -> Iterator[Callable[..., Verdict]]:
         hosts.kill()
 
 
-def nccl() -> tuple[int, ...]:
-    """The version of NCCL that torch uses."""
-    import torch
-
-    return tuple(torch.cuda.nccl.version())  # type: ignore[no-untyped-call]
-
-
 def kept(verdict: Verdict, record: Record) -> None:
     """Keep what was seen for the report."""
     kept_of(verdict.model_dump(), record)
-
-
-def kept_of(verdict: Mapping[str, Any], record: Record) -> None:
-    """Keep what a document of a verdict says for the report."""
-    import torch
-
-    record("torch", torch.__version__)
-    if verdict["backend"] == "nccl":
-        record("gpu", torch.cuda.get_device_name(0))
-        record("nccl", ".".join(map(str, nccl())))
-    for name in ("backend", "world_size", "busbw_gbps", "seconds"):
-        record(name, verdict[name])
 
 
 @pytest.mark.parametrize(("backend", "count"), WORLDS)

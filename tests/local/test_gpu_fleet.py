@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.local.gpu import Record, kept_of, on_gpu
 from tests.local.hosts import NEEDS
 from tests.local.rooms import Machines
-from tests.local.test_gpu import Record, kept_of, on_gpu
 
 pytestmark = NEEDS
 SETTINGS = """\

@@ -40,7 +40,7 @@ def test_an_mtu_that_differs_is_told_with_interface_and_proof() -> None:
 )
 @pytest.mark.parametrize("name", ["eno2", "lo"])
 def test_an_mtu_by_which_packets_carry_nothing(name: str, mtu: int, kinds: list[str]) -> None:
-    loopback = {"kind": "loopback", "state": "UNKNOWN", "up": True}
+    loopback: dict[str, Any] = {"kind": "loopback", "state": "UNKNOWN", "up": True}
     mtus = {"eno2": 9000, "lo": 65536, name: mtu}
 
     def state(own: str, mtus: dict[str, int]) -> dict[str, Any]:
