@@ -1,13 +1,15 @@
 """Recordings over NCCL: two hosts that share one GPU, with one fault each.
 
-    python -m benchmarks.corpus.one_gpu FOLDER
+    python -m benchmarks.corpus.one_gpu FOLDER PREFIX
 
 The hosts are network namespaces with a name, a boot-id, an /etc/hosts and a firewall of their own
-(``tests.local.rooms``). FOLDER gets a folder of two logs for each scenario, and index.tsv.
+(``tests.local.rooms``). FOLDER gets a folder of two logs for each scenario, its name with PREFIX, and
+index.tsv. Where REMEDY_OTHER_NCCL names another libnccl, one scenario has it on the second host.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -25,7 +27,7 @@ PORT = 29400
 MASTER = f"{NETWORK}.1"
 LAUNCH = f"--nnodes 2 --nproc-per-node 1 --node-rank {{node}} --master-addr {MASTER} --master-port {PORT}"
 TRAIN = Path(__file__).with_name("train_nccl.py")
-WORKERS = 12
+WORKERS = 20
 LIMIT = 80.0  # seconds, for a scenario
 DEAD = "rank-mismatch;peer-died-timeout"
 LOST = "host-oom;peer-died-timeout"
@@ -51,6 +53,7 @@ class Fault:
         before: what is done to the hosts at first.
         at_step: what is done to them once they train.
         limits: what the shell of a host does first, by its number.
+        names: lines of /etc/hosts that come before those of the cluster.
     """
 
     label: str
@@ -61,6 +64,7 @@ class Fault:
     before: Callable[[Rooms], None] | None = None
     at_step: Callable[[Rooms], None] | None = None
     limits: dict[int, str] = field(default_factory=dict)
+    names: str = ""
 
 
 def closed(verdict: str) -> Callable[[Rooms], None]:
@@ -89,7 +93,26 @@ def wide(rooms: Rooms) -> None:
         ip("-n", room, "link", "set", "eth0", "mtu", "9000")
 
 
+def taken(rooms: Rooms) -> None:
+    """Have somebody else listen on the launcher's port."""
+    listen = f"import socket, time; s = socket.create_server(('', {PORT})); time.sleep({LIMIT})"
+    words = ["ip", "netns", "exec", rooms.names["gpu01"], sys.executable, "-c", listen]
+    subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1)
+
+
+def silent(rooms: Rooms) -> None:
+    """Have nothing more arrive at the second host, not even what belongs to its connections."""
+    rooms.nft(
+        "gpu02",
+        "table inet silent { chain input { type filter hook input priority -10; policy drop; "
+        'iif "lo" accept; }; }\n',
+    )
+
+
 INFO = {"NCCL_DEBUG": "INFO"}
+OTHER = "REMEDY_OTHER_NCCL"
+"""The variable that names another release of libnccl, for hosts that do not agree."""
 FAULTS = {
     "good": Fault("healthy"),
     "firewall-drop": Fault("firewall-ports", DEAD, before=closed("drop")),
@@ -138,6 +161,47 @@ FAULTS = {
         "unknown",
         launch=LAUNCH.replace(MASTER, "gpu09"),
     ),
+    "family": Fault(
+        "ipv6-issue",
+        "wrong-interface;env-not-propagated;peer-died-timeout",
+        environment={1: {"NCCL_SOCKET_FAMILY": "AF_INET6"}},
+    ),
+    "same-rank": Fault(
+        "rank-mismatch",
+        "master-port-in-use;peer-died-timeout;unknown",
+        launch=LAUNCH.replace("{node}", "0"),
+    ),
+    "port-taken": Fault("master-port-in-use", DEAD, before=taken),
+    "loopback": Fault(
+        "loopback-hostname",
+        FEW,
+        launch=LAUNCH.replace(MASTER, "gpu01"),
+        names="127.0.1.1 gpu01\n",
+    ),
+    "absent": Fault(
+        "device-visibility",
+        "application-error;container-gpu-runtime",
+        environment={-1: {"CUDA_VISIBLE_DEVICES": "3"}},
+    ),
+    "disk": Fault("disk-full", "", train="--fail disk"),
+    "shm": Fault(
+        "shm-too-small",
+        "",
+        train="--fail shm",
+        limits={1: "mount -t tmpfs -o size=64m tmpfs /dev/shm"},
+    ),
+    "silence": Fault("peer-died-timeout", "network-unreachable;firewall-ports", at_step=silent),
+    **(
+        {
+            "versions": Fault(
+                "nccl-version-mismatch",
+                "peer-died-timeout;application-error;unknown",
+                environment={1: {"LD_PRELOAD": os.environ[OTHER]}},
+            )
+        }
+        if OTHER in os.environ
+        else {}
+    ),
 }
 QUIET = (
     "good",
@@ -150,6 +214,13 @@ QUIET = (
     "link-down",
     "mtu",
     "interface-one",
+    "same-rank",
+    "port-taken",
+    "loopback",
+    "disk",
+    "shm",
+    "silence",
+    *(["versions"] if OTHER in os.environ else []),
 )
 
 
@@ -160,7 +231,7 @@ def record(fault: Fault, debug: dict[str, str], folder: Path) -> None:
     with tempfile.TemporaryDirectory() as kept:
         hosts = Path(kept) / "hosts"
         hosts.write_text(
-            "127.0.0.1 localhost\n"
+            f"127.0.0.1 localhost\n{fault.names}"
             + "".join(f"{NETWORK}.{number} {host}\n" for number, host in enumerate(rooms.names, 1))
         )
         running: list[subprocess.Popen[bytes]] = []
@@ -212,9 +283,9 @@ def record(fault: Fault, debug: dict[str, str], folder: Path) -> None:
 
 def main() -> None:
     """Record all scenarios, some with what NCCL prints by itself only."""
-    folder = Path(sys.argv[1])
-    rows = [(f"nccl-{name}", name, INFO) for name in FAULTS] + [
-        (f"nccl-quiet-{name}", name, {}) for name in QUIET
+    folder, prefix = Path(sys.argv[1]), sys.argv[2]
+    rows = [(f"{prefix}-{name}", name, INFO) for name in FAULTS] + [
+        (f"{prefix}-quiet-{name}", name, {}) for name in QUIET
     ]
     with ThreadPoolExecutor(WORKERS) as pool:
         jobs = [pool.submit(record, FAULTS[name], debug, folder / row) for row, name, debug in rows]

@@ -24,6 +24,11 @@ def fail(what, rank, step):
     if what == "assert":
         torch.nn.Embedding(10, 4).cuda()(torch.tensor([10], device="cuda"))
         torch.cuda.synchronize()
+    if what == "disk":
+        torch.save(torch.zeros(1000, 1000), "/dev/full")
+    if what == "shm":
+        for _ in torch.utils.data.DataLoader([torch.zeros(2**25)] * 4, num_workers=2):
+            pass
     if what == "sizes":
         dist.all_reduce(torch.ones(1024 * (rank + 1), device="cuda"))
     if what == "order":

@@ -26,10 +26,15 @@ on_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU or "th
 
 
 def nccl() -> tuple[int, ...]:
-    """The version of NCCL that torch uses."""
+    """The version of the NCCL that is loaded: torch.cuda.nccl.version() is that of its headers."""
+    import ctypes
+
     import torch
 
-    return tuple(torch.cuda.nccl.version())  # type: ignore[no-untyped-call]
+    assert torch.distributed.is_nccl_available()
+    version = ctypes.c_int()
+    assert ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(version)) == 0
+    return version.value // 10000, version.value // 100 % 100, version.value % 100
 
 
 def kept_of(verdict: Mapping[str, Any], record: Record) -> None:

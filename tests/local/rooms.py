@@ -112,11 +112,13 @@ class Machines(Rooms):
     Args:
         count: how many.
         folder: where their keys and files lie.
+        own_pids: whether each has processes of its own only; else they are processes of this machine.
     """
 
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(self, count: int, folder: Path, *, own_pids: bool = True) -> None:
         super().__init__(count)
         self.folder = folder
+        self.own_pids = own_pids
         self.desk = f"{self.switch}-desk"  # where the operator sits
         self.servers: list[subprocess.Popen[bytes]] = []
 
@@ -159,16 +161,8 @@ class Machines(Rooms):
             (self.folder / name / "over").mkdir(parents=True)
             boot_id = self.folder / name / "boot_id"
             boot_id.write_text(f"{uuid.uuid4()}\n")
-            own = [
-                "unshare",
-                "--mount",
-                "--uts",
-                "--ipc",
-                "--pid",
-                "--fork",
-                "--mount-proc",
-                "--kill-child",
-            ]
+            own = ["unshare", "--mount", "--uts", "--ipc"]
+            own += ["--pid", "--fork", "--mount-proc", "--kill-child"] if self.own_pids else []
             boot = ["sh", "-c", BOOT, "sh", str(boot_id), name, str(self.folder / name)]
             server = ["/usr/sbin/sshd", "-D", "-e"]
             with (self.folder / name / "log").open("wb") as log:

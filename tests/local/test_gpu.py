@@ -149,7 +149,7 @@ def test_ranks_of_one_machine_reduce_on_one_gpu(
         NCCL_SOCKET_IFNAME="lo",
         **WAYS[way],
     )
-    assert verdict.backend == "nccl"
+    assert (verdict.backend, verdict.nccl) == ("nccl", (".".join(map(str, nccl())),))
     assert (verdict.world_size, verdict.sum_exact) == (count, True), verdict
     # To the verdict they are one machine all the same: a host id proves no second one.
     assert not verdict.passed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from typing import Any
 
@@ -13,6 +15,29 @@ from remedy.verify.onhost.rank.group import WAVE, Buffer, Group
 FAREWELL = 5.0
 # Buffers that a measurement needs at most: the values, a copy, what is expected, and comparing them.
 BUFFERS = 5
+
+
+def loaded_nccl(name: str = "libnccl.so.2") -> tuple[int, ...]:
+    """Return the version of the NCCL that is loaded here, which may be another than torch was built with.
+
+    ``torch.cuda.nccl.version()`` is a number of the headers: with libnccl.so.2 of 2.32.3 it said 2.28.9.
+
+    Args:
+        name: the library, by the name in it.
+
+    Returns:
+        Its three numbers, as ncclGetVersion (nccl.h) codes them; nothing where torch has it within itself.
+    """
+    version = ctypes.c_int()
+    try:
+        library = ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
+        if library.ncclGetVersion(ctypes.byref(version)) != 0:
+            return ()
+    except (OSError, AttributeError):
+        return ()
+    # Up to 2.8 a thousand was a major release.
+    major, rest = divmod(version.value, 10_000 if version.value >= 10_000 else 1_000)
+    return major, rest // 100, rest % 100
 
 
 class TorchGroup(Group):
@@ -38,7 +63,7 @@ class TorchGroup(Group):
         """Return versions, and the GPU."""
         nccl = ""
         if self.on_gpu:
-            version = self.torch.cuda.nccl.version()
+            version = loaded_nccl() or self.torch.cuda.nccl.version()
             nccl = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
         device = self.torch.cuda.get_device_name(self.place) if self.on_gpu else "cpu"
         return {"torch": self.torch.__version__, "nccl": nccl, "device": device}

@@ -1,0 +1,101 @@
+"""What the probe and the checks say of a GPU that is there, of the driver's libraries, and of who holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remedy.probe.accelerators import Gpu, GpuProcess
+from tests.local.gpu import Record, on_gpu
+from tests.local.hosts import NEEDS
+from tests.local.rooms import Machines
+
+pytestmark = [*NEEDS, *on_gpu]
+HOLD = """
+import torch, time
+kept = torch.zeros(2**30, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
+print("held", flush=True)
+time.sleep(300)
+"""
+HELD = 1024  # MiB
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Callable[[bool], Machines]]:
+    needed = ("ip", "nft", "nsenter", "ssh-keygen", "/usr/sbin/sshd")
+    missing = [tool for tool in needed if shutil.which(tool) is None]
+    if os.geteuid() != 0 or missing:
+        pytest.skip(f"machines in namespaces need root and {', '.join(missing) or 'nothing else'}")
+    made: list[Machines] = []
+
+    def build(own_pids: bool) -> Machines:
+        made.append(Machines(1, tmp_path, own_pids=own_pids))
+        made[-1].make()
+        return made[-1]
+
+    yield build
+    for cluster in made:
+        cluster.remove()
+
+
+@pytest.fixture
+def holder() -> Iterator[int]:
+    """A process that holds a gibibyte of the GPU."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("own_pids", [False, True], ids=["of the machine", "of a container"])
+def test_who_holds_the_gpu_is_seen(
+    machine: Callable[[bool], Machines], holder: int, own_pids: bool, record_property: Record
+) -> None:
+    import torch
+
+    fleet = machine(own_pids)
+    inventory = str(fleet.inventory(""))
+
+    def remedy(command: str) -> dict[str, Any]:
+        words = [sys.executable, "-m", "remedy", command, inventory, "--json"]
+        ended = fleet.at_desk(*words, seconds=120)
+        print(command, ended.returncode, ended.stdout, ended.stderr)
+        document: dict[str, Any] = json.loads(ended.stdout)
+        return document
+
+    gpus = remedy("facts")["hosts"]["gpu01"]["gpus"]
+    (device,) = (Gpu(*row) for row in gpus["devices"])
+    for name in ("name", "driver", "memory_total", "memory_used", "persistence"):
+        record_property(name, getattr(device, name))
+    assert device.name == torch.cuda.get_device_name(0)
+    assert device.driver == gpus["driver"] != ""
+    assert (device.memory_used or 0) >= HELD
+    processes = {
+        process.pid: process for process in (GpuProcess(*row) for row in gpus["processes"])
+    }
+    findings = [
+        finding
+        for finding in remedy("check")["hosts"]["gpu01"]["findings"]
+        if finding["remedy"] == "gpu_health"
+    ]
+    record_property("findings", [finding["title"] for finding in findings])
+    assert not any("libcuda" in finding["title"] for finding in findings)
+    words = json.dumps(findings)
+    if own_pids:
+        # nvidia-smi knows no number of it in there: nobody else's process is named instead.
+        assert str(holder) not in words
+        assert "in use" in words
+    else:
+        assert (processes[holder].memory or 0) >= HELD
+        assert f"pid {holder}: " in words
