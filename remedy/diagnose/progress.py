@@ -58,6 +58,13 @@ _MEANT_WELL = re.compile(
 )
 
 
+# What NCCL says once it has its networks, its ranks or its connections: it did without what it missed before.
+_NCCL_WENT_ON = re.compile(
+    r"NCCL INFO .{0,160}(?:Using network |Init START|Init COMPLETE|Connected all )"
+)
+_OF_NCCL = re.compile(r" NCCL (?:WARN|ATTN) ")
+
+
 def is_text(text: str) -> bool:
     """Return whether the end of a log is text: of other bytes hardly any are characters."""
     return text.count("\ufffd") <= STRANGE * len(text)
@@ -86,6 +93,8 @@ def failure_lines(text: str) -> list[str]:
             failures.append(line)
         elif is_progress(line):
             failures.clear()
+        elif _NCCL_WENT_ON.search(line):
+            failures = [failure for failure in failures if not _OF_NCCL.search(failure)]
     return failures
 
 
