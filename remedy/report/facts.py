@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from remedy.errors import RemedyError, UsageError, raise_together
 from remedy.plan.change import sha256
@@ -99,12 +99,35 @@ def host_facts(state: HostState) -> dict[str, Any]:
         # What many hosts answer alike is one object for all of them, of which pydantic knows nothing.
         names = safe.names.model_copy(update={"peers": dict(safe.names.peers)})
         safe = safe.model_copy(update={"names": names})
-    facts = safe.model_dump(mode="json", exclude={"files"})
+    facts: dict[str, Any] = _named(safe, safe.model_dump(mode="json", exclude={"files"}))
     facts["files"] = {
         path: file.model_dump(mode="json") if isinstance(file, Unknown) else _file(file)
         for path, file in state.files.items()
     }
     return facts
+
+
+def _named(value: object, plain: Any) -> Any:
+    """Return what pydantic made of a value, with the fields of each named tuple by their names.
+
+    In memory a row of a table is a tuple, since a fleet has millions; a reader wants to know what its third is.
+
+    Args:
+        value: any part of a state.
+        plain: the same as plain values, in the same order.
+    """
+    if isinstance(plain, dict):
+        if isinstance(value, BaseModel):
+            return {name: _named(getattr(value, name), part) for name, part in plain.items()}
+        assert isinstance(value, Mapping)
+        parts = zip(value.values(), plain.items(), strict=True)
+        return {name: _named(part, other) for part, (name, other) in parts}
+    if isinstance(plain, list):
+        assert isinstance(value, (tuple, list, Set))
+        items = [_named(part, other) for part, other in zip(value, plain, strict=True)]
+        names: tuple[str, ...] = getattr(value, "_fields", ())
+        return dict(zip(names, items, strict=True)) if names else items
+    return plain
 
 
 def check_groups(groups: Sequence[str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from remedy.audit.journal import RecordDocument
 from remedy.diagnose.document import DiagnosisDocument
@@ -41,6 +43,28 @@ MODELS: dict[str, type[BaseModel]] = {
 }
 
 
+class _Generator(GenerateJsonSchema):
+    """Schemas in which a named tuple is an object with its fields, as ``remedy.report.facts`` writes it."""
+
+    def named_tuple_schema(self, schema: Any) -> JsonSchemaValue:
+        """Return the schema of a named tuple."""
+        return self._fields((field["name"], field["schema"]) for field in schema["fields"])
+
+    def call_schema(self, schema: Any) -> JsonSchemaValue:
+        """Return the schema of a named tuple, which to pydantic before 2.14 is a call with its fields."""
+        arguments = schema["arguments_schema"]["arguments_schema"]
+        return self._fields((argument["name"], argument["schema"]) for argument in arguments)
+
+    def _fields(self, fields: Iterable[tuple[str, Any]]) -> JsonSchemaValue:
+        properties = {name: self.generate_inner(schema) for name, schema in fields}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [*properties],
+            "additionalProperties": False,
+        }
+
+
 def schema_of(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of a kind of document."""
     return model_schema(kind, MODELS[kind])
@@ -72,5 +96,7 @@ def _section_schema(model: type[SpecSection]) -> dict[str, Any]:
 
 def model_schema(kind: str, model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a model, with the title of its kind."""
-    schema = model.model_json_schema(by_alias=True, mode="serialization")
+    schema = model.model_json_schema(
+        by_alias=True, mode="serialization", schema_generator=_Generator
+    )
     return {"$schema": DIALECT, **schema, "title": f"remedy {kind}"}

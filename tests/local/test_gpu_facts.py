@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from remedy.probe.accelerators import Gpu, GpuProcess
 from tests.local.gpu import Record, on_gpu
 from tests.local.hosts import NEEDS
 from tests.local.rooms import Machines
@@ -75,15 +74,13 @@ def test_who_holds_the_gpu_is_seen(
         return document
 
     gpus = remedy("facts")["hosts"]["gpu01"]["gpus"]
-    (device,) = (Gpu(*row) for row in gpus["devices"])
+    (device,) = gpus["devices"]
     for name in ("name", "driver", "memory_total", "memory_used", "persistence"):
-        record_property(name, getattr(device, name))
-    assert device.name == torch.cuda.get_device_name(0)
-    assert device.driver == gpus["driver"] != ""
-    assert (device.memory_used or 0) >= HELD
-    processes = {
-        process.pid: process for process in (GpuProcess(*row) for row in gpus["processes"])
-    }
+        record_property(name, device[name])
+    assert device["name"] == torch.cuda.get_device_name(0)
+    assert device["driver"] == gpus["driver"] != ""
+    assert device["memory_used"] >= HELD
+    processes = {process["pid"]: process for process in gpus["processes"]}
     findings = [
         finding
         for finding in remedy("check")["hosts"]["gpu01"]["findings"]
@@ -97,5 +94,5 @@ def test_who_holds_the_gpu_is_seen(
         assert str(holder) not in words
         assert "in use" in words
     else:
-        assert (processes[holder].memory or 0) >= HELD
+        assert processes[holder]["memory"] >= HELD
         assert f"pid {holder}: " in words
