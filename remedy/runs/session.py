@@ -273,7 +273,7 @@ def ssh_settings(path: Path, spec: Path | None = None) -> SshSpec:
     Raises:
         SpecError: the settings cannot be used.
     """
-    return _load(_spec_file(path, spec), {}, COMMAND_LINE).ssh
+    return _load(_spec_file(path, spec), {}).ssh
 
 
 def _spec_file(path: Path, spec: Path | None) -> Path | None:
@@ -299,7 +299,9 @@ def _modules_of(package: str) -> Iterator[str]:
         yield from _modules_of(name) if module.ispkg else (name,)
 
 
-def _load(file: Path | None, settings: Mapping[str, Mapping[str, object]], origin: str) -> Spec:
+def _load(
+    file: Path | None, settings: Mapping[str, Mapping[str, object]], origin: str = COMMAND_LINE
+) -> Spec:
     """Return the settings of a file, with what holds in their place."""
     document = read_document(file)
     spec = load_spec(file, _named((*document, *settings)), document, _all_models)
