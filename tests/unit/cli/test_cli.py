@@ -316,8 +316,8 @@ def test_json_is_the_only_thing_on_standard_output(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--engine", "pvm"), "'nccl-tests'"),
-        (("--min-busbw", "fast"), "such as 60%"),
-        (("--min-busbw", "0%"), "such as 60%"),
+        (("--min-busbw", "fast"), "or a share up to 100%"),
+        (("--min-busbw", "0%"), "or a share up to 100%"),
     ],
 )
 def test_what_cannot_be_said_of_the_proof_is_told_before_any_connection(
@@ -334,7 +334,7 @@ def test_what_cannot_be_said_of_the_proof_is_told_before_any_connection(
     [
         ("verify: {engine: pvm}", "nccl-tests"),
         ("verify: {engine: mpi, backend: gloo}", "only the engine torch"),
-        ("verify: {min_busbw: quick}", "such as 60%"),
+        ("verify: {min_busbw: quick}", "or a share up to 100%"),
     ],
 )
 def test_a_spec_that_no_engine_can_follow_is_refused(
