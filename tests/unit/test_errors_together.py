@@ -71,7 +71,7 @@ def test_all_that_is_wrong_with_an_inventory_is_shown(tmp_path: Path) -> None:
     assert sorted(line.removeprefix(f"{path}: ")[:40] for line in lines) == sorted(
         text[:40]
         for text in (
-            "ssh_port 'ssh' of gpu01 is not a port",
+            "gpu01: ssh_port is 'ssh', needs a whole number",
             "'gpu_2' is not a legal host name",
             "cluster_address 'rack2' of gpu_2 is not an IP address",
             "gpu_2 and gpu03 have the same ssh address, gpu_2:22",
