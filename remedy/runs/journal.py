@@ -42,7 +42,7 @@ def ask_receipts(session: Session, story: Story) -> HostWords:
     runs = {name: story.run for name in session.hosts if name in story.planned}
     with session.progress.stage(f"Asking {counted(len(runs), 'host')}"):
         answers = session.carrier.receipts(runs)
-    machines = _machines(session, story)
+    machines = machines_of(session, story)
     words = {name: _in_words(answer, machines.get(name, "")) for name, answer in answers.items()}
     return HostWords(words, _errors(answers))
 
@@ -72,7 +72,7 @@ def _in_words(answer: Receipts | RemedyError, machine: str) -> str:
     return answer.summary
 
 
-def _machines(session: Session, story: Story) -> Mapping[str, str]:
+def machines_of(session: Session, story: Story) -> Mapping[str, str]:
     """Return what stands for the machine-id of each host that a run was to change, by the plan that is kept.
 
     A rollback changes the machines of the run that it takes back.
@@ -101,7 +101,7 @@ def compare_journal(session: Session) -> HostWords:
     path = session.home / FILE_NAME
     known, location = witness.hashes(path), witness.place(session.home)
     stories = session.stories()
-    machines = cache(lambda run: _machines(session, stories[run]))
+    machines = cache(lambda run: machines_of(session, stories[run]))
     with session.progress.stage(f"Asking {counted(len(session.hosts), 'host')}"):
         heads_by_host = session.carrier.heads(session.hosts)
     problems: dict[str, str] = {}

@@ -115,7 +115,7 @@ def test_a_host_that_was_replaced_keeps_no_records_of_the_one_before(
         },
     )
     of_runs = {"r1": {"gpu01": "the first"}, "r2": {"gpu01": "another"}}
-    monkeypatch.setattr(journal, "_machines", lambda _, story: of_runs[story.run])
+    monkeypatch.setattr(journal, "machines_of", lambda _, story: of_runs[story.run])
     compared = journal.compare_journal(session)
     assert (problem in compared.words["gpu01"]) if problem else not compared.words["gpu01"]
     assert compared.replaced == ({"gpu01": "r1"} if replaced else {})
