@@ -139,7 +139,7 @@ def test_an_inventory_that_is_not_there(tmp_path: Path, command: str) -> None:
         ("hosts = ['gpu_01']\n", ["'gpu_01' is not a legal host name", "RFC 1123"]),
         ("hosts = ['$(touch pwned)']\n", ["not a legal host name"]),
         ("hosts = [('a', {'ssh_port': 'many'})]\n", ["ssh_port", "'many'"]),
-        ("hosts = [('a', {'ssh_port': 70000})]\n", ["ssh_port", "70000 of a"]),
+        ("hosts = [('a', {'ssh_port': 70000})]\n", ["a: ssh_port is 70000, needs"]),
         ("hosts = [('a', 'not a dictionary')]\n", ["entry 1 of the list 'hosts' is not a host"]),
         ("hosts = ['b', ('a',)]\n", ["entry 2 of the list 'hosts'"]),
         ("hosts = ['b', 7]\n", ["entry 2 of the list 'hosts'"]),
