@@ -45,7 +45,7 @@ def short(size: int) -> str:
 def _size(value: object) -> object:
     size = parse_size(value) if isinstance(value, str) else value
     if not isinstance(size, int) or isinstance(size, bool):
-        raise ValueError("write a size as 32g, 512m or a number of bytes")
+        raise ValueError
     return size
 
 

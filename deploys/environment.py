@@ -92,11 +92,16 @@ _INTERFACE = r"[A-Za-z0-9_.-]{2,15}"
 
 def _interface(name: str) -> str:
     if not re.fullmatch(_INTERFACE, name):
-        raise ValueError('expected "auto" or the name of one interface, such as eno2')
+        raise ValueError
     return name
 
 
-_PATTERN = Field(json_schema_extra={"pattern": f"^{_INTERFACE}$"})
+_PATTERN = Field(
+    json_schema_extra={
+        "description": '"auto", or the name of one interface, such as eno2',
+        "pattern": f"^{_INTERFACE}$",
+    }
+)
 InterfaceName = Annotated[str, AfterValidator(_interface), _PATTERN]
 Value = Annotated[str, BeforeValidator(_text), AfterValidator(_value)]
 

@@ -38,7 +38,7 @@ _VERSION = {
 
 def _version(text: str) -> str:
     if not re.fullmatch(r"\d+(\.\d+){0,3}", text):
-        raise ValueError("give a version such as '2.8'")
+        raise ValueError
     return text
 
 

@@ -51,12 +51,10 @@ def _size(value: object) -> object:
             return UNLIMITED
         match = _SIZE.match(value)
         if match is None:
-            raise ValueError("give a size such as 64g, or unlimited")
+            raise ValueError
         value = int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ")
     if isinstance(value, int) and value != UNLIMITED and value < 1024:
-        raise ValueError(
-            "less than 1 KiB cannot be a limit of locked memory; give bytes, a size or unlimited"
-        )
+        raise ValueError
     return value
 
 

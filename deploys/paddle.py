@@ -39,7 +39,7 @@ _RANGE = {
 def _ports(text: str) -> str:
     match = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     if match is None:
-        raise ValueError("expected a range of ports such as 8000-8999")
+        raise ValueError
     first, last = int(match[1]), int(match[2])
     if not 1024 <= first <= last <= 65535:
         raise ValueError(

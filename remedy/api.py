@@ -90,6 +90,7 @@ def load(
         spec=None if spec is None else Path(spec),
         limit=_limit(limit),
         settings=settings,
+        origin="settings",
         sudo_password=None if sudo_password is None else SecretStr(sudo_password),
         progress=progress,
         only=_texts(only),

@@ -160,7 +160,7 @@ class Carrier:
         outputs = self._transport.run(dict.fromkeys(hosts, script))
         return {name: output.error for name, output in outputs.items() if output.error is not None}
 
-    def heads(self, hosts: Iterable[str]) -> dict[str, tuple[str, ...] | RemedyError | None]:
+    def heads(self, hosts: Iterable[str]) -> dict[str, heads.Heads | RemedyError | None]:
         """Return the heads that each host keeps, or why it could not be asked; None as in ``heads.parse``."""
         nonce = secrets.token_hex(8)
         script = Script(heads.question(nonce), CONFIRM_DEADLINE, root=Root.REQUIRED)

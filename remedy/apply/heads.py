@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from remedy.answers import read_block
 from remedy.apply.script import ROOT
+from remedy.plan.identities import machine_mark
 
 HEADS = f"{ROOT}/heads"
 MARK = "remedy-heads"
 # A host keeps one line a run; those of years ago are compared as well, up to this many.
 LINES = 1000
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What a host keeps of journals.
+
+    Args:
+        machine: what stands for the machine-id of the host (``machine_mark``); "" where it has none.
+        lines: the heads, the oldest first.
+    """
+
+    machine: str
+    lines: tuple[str, ...]
 
 
 def store(head: str) -> str:
@@ -21,13 +36,17 @@ def store(head: str) -> str:
 
 
 def question(nonce: str) -> str:
-    """Return the sh text that prints the heads of a host; run as root."""
+    """Return the sh text that prints which machine a host is, and the heads that it keeps; run as root."""
     path, mark = shlex.quote(HEADS), f"{MARK} {nonce}"
     read = f"if [ -e {path} ]; then tail -n {LINES} {path}; fi"
-    return f"echo {mark} begin; {read} && echo {mark} end\n"
+    machine = 'id=; read -r id </etc/machine-id; echo "$id"'
+    return f"echo {mark} begin; {machine}; {read} && echo {mark} end\n"
 
 
-def parse(stdout: str, nonce: str) -> tuple[str, ...] | None:
-    """Return the heads that a host printed, the oldest first; None where it did not print all of them."""
+def parse(stdout: str, nonce: str) -> Heads | None:
+    """Return what a host printed; None where it did not print all of it."""
     block = read_block(stdout, nonce, MARK, ("begin",))
-    return tuple(block.text.splitlines()) if block is not None and block.complete else None
+    if block is None or not block.complete:
+        return None
+    machine, *lines = block.text.splitlines() or [""]
+    return Heads(machine_mark(machine.strip()) if machine.strip() else "", tuple(lines))

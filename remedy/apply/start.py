@@ -56,7 +56,8 @@ def probe_request(
         heads_of: by which the host knows the lines of this journal among those that it keeps, "" for none.
         blocks: of the hosts file, of which a host that has one need not send it.
     """
-    pythons = {str(node.data["python"]) for node in inventory.nodes if "python" in node.data}
+    named = (node.data.get("python") for node in inventory.nodes)
+    pythons = {str(python) for python in named if python is not None}
     return ProbeRequest(
         names=inventory.names,
         user=spec.cluster.user or "",

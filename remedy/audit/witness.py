@@ -83,7 +83,7 @@ def vouching(heads: Mapping[str, str], home: Path, number: int) -> frozenset[str
 
 
 def judge(
-    heads: Iterable[str] | None, hashes: Mapping[int, str], location: str, runs: Collection[str]
+    heads: Collection[str] | None, hashes: Mapping[int, str], location: str, runs: Collection[str]
 ) -> str:
     """Compare the heads that a host keeps with the journal.
 
@@ -98,9 +98,7 @@ def judge(
     """
     if heads is None:
         return "the host did not print which records it keeps"
-    lines = [line.split(" ") for line in heads]
-    records = [words for words in lines if len(words) == 5 and is_number(words[1])]
-    for journal, number, claimed, where, run in records:
+    for journal, number, claimed, where, run in _records(heads):
         seq = int(number)
         if journal != hashes.get(0):
             if where == location:
@@ -109,7 +107,19 @@ def judge(
             return f"run {run} left record {seq} on it, and the journal ends with {max(hashes)}"
         elif hashes[seq] != claimed:
             return f"record {seq} is not the one that run {run} left on it"
-    missing = [run for run in runs if run not in {words[4] for words in records}]
+    missing = absent(heads, runs)
     if missing:
         return f"run {missing[0]}, which changed it as the journal has it, left no record on it"
     return ""
+
+
+def absent(heads: Iterable[str], runs: Iterable[str]) -> list[str]:
+    """Return the runs of which a host keeps no head, in their order."""
+    kept = {words[4] for words in _records(heads)}
+    return [run for run in runs if run not in kept]
+
+
+def _records(heads: Iterable[str]) -> list[list[str]]:
+    """Return the words of each head that is whole."""
+    lines = [line.split(" ") for line in heads]
+    return [words for words in lines if len(words) == 5 and is_number(words[1])]

@@ -19,6 +19,10 @@ from remedy.cli.terminal import err, out
 from remedy.errors import RemedyError, UsageError
 from remedy.text import counted
 
+_REPLACED = (
+    "a different machine answers there now than the one that run {} changed: it keeps no record"
+)
+
 
 @click.group()
 def audit() -> None:
@@ -51,25 +55,33 @@ def verify(hosts: bool, **options: Any) -> None:
         )
         witnesses: Mapping[str, str] = {}
         errors: Mapping[str, RemedyError] = {}
+        replaced: Mapping[str, str] = {}
         if hosts:
             from remedy.runs.journal import compare_journal
 
             with opened(opts) as (session, _):
                 compared = compare_journal(session)
-            witnesses, errors = compared.words, compared.errors
+            witnesses, errors, replaced = compared.words, compared.errors, compared.replaced
         known = [(host, text) for host, text in witnesses.items() if text]
         code = _code(errors, failed=bool(of_chain) or any(host not in errors for host, _ in known))
         if opts.as_json:
             problems = [*of_chain, *(f"{host}: {text}" for host, text in known)]
-            body = {"records": count, "problems": problems, "hosts": sorted(witnesses)}
+            body = {
+                "records": count,
+                "problems": problems,
+                "hosts": sorted(witnesses),
+                "replaced": sorted(replaced),
+            }
             print_document("audit", {**body, "exit_code": code})
             sys.exit(code)
         for line in [*of_chain, *_folded((h, text) for h, text in known if h not in errors)]:
             out.print(line)
+        for line in _folded((host, _REPLACED.format(run)) for host, run in replaced.items()):
+            out.print(line)
         if not (of_chain or files_of(path)):
             out.print(f"no journal {path}: nothing was recorded yet")
         elif not of_chain:
-            agreeing = sum(not text for text in witnesses.values())
+            agreeing = sum(not text and host not in replaced for host, text in witnesses.items())
             out.print(
                 f"{path}: {counted(count, 'record')}, the chain is whole{_agreement(agreeing)}"
             )

@@ -23,6 +23,8 @@ from remedy.text import is_number
 VARIABLE = "_REMEDY_COMPLETE"
 # What stands between the hosts of --limit, and between the remedies of --only.
 _BETWEEN = re.compile(r"[,!&^]")
+# At the begin of a part ^ stands for a file of hosts, and for none by its name.
+_FILE = re.compile(r"(?:^|[,!&^])\^$")
 
 SECTIONS = ("cluster", "apply", "approval", "verify", "ssh")
 
@@ -34,6 +36,7 @@ _REMEDIES: Source = lambda _: names.remedies()  # noqa: E731
 SOURCES: dict[str, Source] = {
     "limit": _HOSTS,
     "replace": _HOSTS,
+    "divide": lambda words: [name[1:] for name in names.hosts(words) if name.startswith("@")],
     "hosts": _HOSTS,
     "only": _REMEDIES,
     "skip": _REMEDIES,
@@ -139,6 +142,8 @@ def _completer(
         head, last = (
             (incomplete[:end], incomplete[end:]) if parameter.multiple else ("", incomplete)
         )
+        if _FILE.search(head):
+            return []
         matches = [name for name in source(words) if name.startswith(last)]
         items = [CompletionItem(head + name) for name in matches]
         if parameter.name == "plan_or_run":

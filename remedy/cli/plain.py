@@ -6,12 +6,10 @@ Beside the consoles of ``remedy.cli.terminal`` nothing else writes to a terminal
 from __future__ import annotations
 
 import errno
-import getpass
 import json
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -97,11 +95,23 @@ def confirmed(question: str) -> bool:
 
 
 def password(name: str) -> str:
-    """Ask for a password on standard error, without showing it; what is piped in is no secret on a screen."""
-    with heeded(), warnings.catch_warnings():
-        # Where there is no terminal, Python warns of its own source file.
-        warnings.simplefilter("ignore", getpass.GetPassWarning)
-        return str(click.prompt(visible(name), hide_input=True, err=True))
+    """Ask for a password on standard error, without showing it."""
+    # What is piped in shows on no screen; getpass would warn that it might.
+    is_shown = not (has_terminal() or sys.stdin.isatty())
+    with heeded():
+        answer = str(click.prompt(visible(name), hide_input=not is_shown, err=True))
+        if is_shown:  # nobody typed the end of the line
+            click.echo(err=True)
+    return answer
+
+
+def has_terminal() -> bool:
+    """Say whether the process has a terminal, whatever its streams are."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def traceback_lines(error: BaseException) -> list[str]:

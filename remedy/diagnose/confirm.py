@@ -294,8 +294,7 @@ def confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]
 
 def _sentence(finding: Finding) -> str:
     where = f"{finding.host}: " if finding.host else ""
-    evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
-    return f"{where}{finding.title}{evidence}"
+    return f"{where}{finding.sentence}"
 
 
 def _curing(label: str) -> list[Remedy[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,10 +14,11 @@ from typing import Any
 from remedy.errors import InventoryError, raise_together
 from remedy.files import full_path
 from remedy.inventory.arguments import unused_arguments
+from remedy.inventory.data import wrong_values
 from remedy.inventory.hosts import Inventory, Node
 from remedy.inventory.keys import doubles, misspelt_keys, two_values
 from remedy.inventory.names import is_legal_name
-from remedy.text import is_number, quoted
+from remedy.text import quoted, visible
 
 _FROM = "remedy init --from"
 # Of a plan file the digest comes first.
@@ -53,9 +55,8 @@ def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> 
     Raises:
         InventoryError: the hosts cannot be a cluster.
     """
-    errors: list[InventoryError] = []
-    nodes = tuple(_node(path, host, errors) for host in source)
-    errors += _errors(path, nodes)
+    nodes = tuple(map(_node, source))
+    errors = [*wrong_values(path, nodes), *_errors(path, nodes)]
     if pyinfra_keys:
         errors += misspelt_keys(path, nodes, pyinfra_keys)
         errors += unused_arguments(path, nodes, pyinfra_keys)
@@ -63,30 +64,17 @@ def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> 
     return Inventory(path=path, nodes=nodes, source=source)
 
 
-def _node(path: Path, host: Any, errors: list[InventoryError]) -> Node:
-    """Return a host of pyinfra's as a value; what is wrong with its port goes to ``errors``."""
+def _node(host: Any) -> Node:
+    """Return a host of pyinfra's as a value."""
     data = host.data.dict()
-    address = data.get("ssh_hostname") or host.name
+    address, port = data.get("ssh_hostname") or host.name, data.get("ssh_port", 22)
     return Node(
         name=host.name,
         ssh_address=str(address),
-        ssh_port=_port(path, host.name, data.get("ssh_port"), errors),
+        ssh_port=port if isinstance(port, int) else 0,
         groups=tuple(host.groups),
         data=data,
     )
-
-
-def _port(path: Path, name: str, value: object, errors: list[InventoryError]) -> int:
-    text = "22" if value is None else str(value)
-    if is_number(text) and 0 < int(text) < 65536:
-        return int(text)
-    errors.append(
-        InventoryError(
-            f"{path}: ssh_port {value!r} of {name} is not a port",
-            next_step="Give a number, 1 to 65535.",
-        )
-    )
-    return 0
 
 
 def _nearest(path: Path) -> str:
@@ -123,9 +111,7 @@ def _run_inventory_file(path: Path) -> dict[str, Any]:
         where = f", line {lines[-1]}" if lines else ""
         raise InventoryError(
             f"{path}{where}: {type(error).__name__}: {error}",
-            next_step="Correct the inventory; `python3 "
-            + str(path)
-            + "` shows the whole traceback.",
+            next_step=f"Correct the inventory; `python3 {quoted(path)}` shows the whole traceback.",
         ) from error
     return attributes
 
@@ -212,11 +198,22 @@ def _bad_name(path: Path, name: str) -> Iterator[InventoryError]:
             next_step=f'Give it one: ("gpu01", {{"ssh_hostname": "{name}"}}).',
         )
     elif not is_legal_name(name):
-        yield InventoryError(
-            f"{path}: {name!r} is not a legal host name",
-            next_step="Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, "
-            "hostname(7)).",
-        )
+        yield InventoryError(f"{path}: {name!r} is not a legal host name", next_step=_legal(name))
+
+
+def _legal(name: str) -> str:
+    """Return what to write instead of a name that is none: other programs have more than names in theirs."""
+    if re.search(r"\[[0-9,-]+\]", name):
+        return 'Ranges are written in Python: hosts = [f"gpu{n:02}" for n in range(1, 17)].'
+    user, at, host = name.rpartition("@")
+    if at and user and is_legal_name(host):
+        return f'Give the user apart: ("{host}", {{"ssh_user": "{visible(user)}"}}).'
+    host, colon, port = name.partition(":")
+    if colon and port.isdecimal() and is_legal_name(host):
+        return f'Give the port apart: ("{host}", {{"ssh_port": {port}}}).'
+    return (
+        "Use letters, digits and hyphens, at most 63 a label and 64 in all (RFC 1123, hostname(7))."
+    )
 
 
 def _is_address(text: str) -> bool:

@@ -48,6 +48,14 @@ class Finding(Document):
     evidence: tuple[str, ...] = ()
     fix: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The title with the first line of evidence, and how many more there are."""
+        if not self.evidence:
+            return self.title
+        more = f"; and {len(self.evidence) - 1} more" if self.evidence[1:] else ""
+        return f"{self.title} ({self.evidence[0]}{more})"
+
 
 class Risk(str, enum.Enum):
     """How much a change can hurt."""

@@ -134,6 +134,7 @@ class AuditDocument(Headed):
         records: how many are valid.
         problems: what is wrong.
         hosts: that were compared.
+        replaced: those of them where a different machine answers now than the one that was changed.
         exit_code: of the command.
     """
 
@@ -141,6 +142,7 @@ class AuditDocument(Headed):
     records: int
     problems: tuple[str, ...]
     hosts: tuple[str, ...]
+    replaced: tuple[str, ...]
     exit_code: int
 
 

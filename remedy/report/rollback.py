@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from remedy.apply.report import ChangeStatus
+from remedy.errors import HostKeyError, RefusedError, RemedyError
 from remedy.plan import Plan
 from remedy.report.plan import IN_FULL, render_body
 from remedy.report.results import problem_lines
@@ -53,13 +54,20 @@ def render_rollback(proposal: Proposal, *, commands: bool) -> RenderableType:
 
 def _end(proposal: Proposal) -> Text:
     """Return the last line: how much is taken back, and of how many hosts nothing is known."""
-    unread = len(proposal.unread)
+    refused = sum(map(_was_read, proposal.unread.values()))
+    unread = len(proposal.unread) - refused
     if proposal.plan.changes:
         return tally(proposal.plan, unread, proposal.agreement.plan)
-    if unread:
-        words = f"{counted(unread, 'host')} could not be read; nothing is taken back"
-        return Text(words, style="yellow")
+    words = [f"{counted(unread, 'host')} could not be read"] * bool(unread)
+    words += [f"{counted(refused, 'host')} left alone"] * bool(refused)
+    if words:
+        return Text("; ".join((*words, "nothing is taken back")), style="yellow")
     return Text("Nothing to take back.", style="green")
+
+
+def _was_read(error: RemedyError) -> bool:
+    """Say whether a host was read, and is left alone for what was seen there, such as a lock."""
+    return isinstance(error, RefusedError) and not isinstance(error, HostKeyError)
 
 
 def _weight(proposal: Proposal) -> Iterator[Text]:

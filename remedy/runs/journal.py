@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 from remedy.apply.receipts import Receipts
 from remedy.apply.start import new_run_id, origin
@@ -22,10 +23,13 @@ class HostWords:
     Args:
         words: by host, also of those that could not be asked.
         errors: why those could not be asked.
+        replaced: hosts that keep nothing, since a different machine answers there than the one that was
+            changed, and the last run that changed that one.
     """
 
     words: Mapping[str, str]
     errors: Mapping[str, RemedyError]
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 def ask_receipts(session: Session, story: Story) -> HostWords:
@@ -38,7 +42,7 @@ def ask_receipts(session: Session, story: Story) -> HostWords:
     runs = {name: story.run for name in session.hosts if name in story.planned}
     with session.progress.stage(f"Asking {counted(len(runs), 'host')}"):
         answers = session.carrier.receipts(runs)
-    machines = _machines(session, story)
+    machines = machines_of(session, story)
     words = {name: _in_words(answer, machines.get(name, "")) for name, answer in answers.items()}
     return HostWords(words, _errors(answers))
 
@@ -68,7 +72,7 @@ def _in_words(answer: Receipts | RemedyError, machine: str) -> str:
     return answer.summary
 
 
-def _machines(session: Session, story: Story) -> Mapping[str, str]:
+def machines_of(session: Session, story: Story) -> Mapping[str, str]:
     """Return what stands for the machine-id of each host that a run was to change, by the plan that is kept.
 
     A rollback changes the machines of the run that it takes back.
@@ -91,21 +95,33 @@ def compare_journal(session: Session) -> HostWords:
     """Ask each host of a session which records of the journal it keeps.
 
     Returns:
-        for each host what does not agree, "" where everything does; and why some were not compared.
+        for each host what does not agree, "" where everything does; and why some were not compared. Runs that
+        changed the machine that was there before are no matter of the one that answers now.
     """
     path = session.home / FILE_NAME
     known, location = witness.hashes(path), witness.place(session.home)
-    stories = session.stories().values()
+    stories = session.stories()
+    machines = cache(lambda run: machines_of(session, stories[run]))
     with session.progress.stage(f"Asking {counted(len(session.hosts), 'host')}"):
         heads_by_host = session.carrier.heads(session.hosts)
-    problems = {}
+    problems: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     for name, heads in heads_by_host.items():
         if isinstance(heads, RemedyError):
             problems[name] = f"not compared: {heads.message}"
             continue
-        runs = [s.run for s in stories if "done" in s.results.get(name, {}).values()]
-        problems[name] = witness.judge(heads, known, location, runs)
-    return HostWords(problems, _errors(heads_by_host))
+        runs = [s.run for s in stories.values() if "done" in s.results.get(name, {}).values()]
+        lines = heads.lines if heads else None
+        absent = witness.absent(lines or (), runs) if heads and heads.machine else []
+        gone = [
+            run
+            for run in absent
+            if heads and machines(run).get(name, heads.machine) != heads.machine
+        ]
+        problems[name] = witness.judge(lines, known, location, [r for r in runs if r not in gone])
+        if gone and not lines:
+            replaced[name] = gone[-1]
+    return HostWords(problems, _errors(heads_by_host), replaced)
 
 
 def accept_journal(session: Session, forgotten: Mapping[str, str]) -> dict[str, RemedyError]:

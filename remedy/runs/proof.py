@@ -215,8 +215,7 @@ def _participants(
     of_most: list[tuple[str, str]] = []
     for finding in scene.plan.findings:
         if finding.host is not None:
-            evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
-            known.setdefault(finding.host, []).append(f"{finding.title}{evidence}")
+            known.setdefault(finding.host, []).append(finding.sentence)
     for change in scene.plan.changes:
         if (change.host, change.reason) not in titles:
             known.setdefault(change.host, []).append(f"{change.title}: {change.reason}")
@@ -239,8 +238,7 @@ def _about_hosts(finding: Finding, names: Collection[str]) -> Iterator[tuple[str
     """Yield the hosts that a finding about the fleet names, what it says of each, and whether of most."""
     of_all = names_in(finding.title, names)
     for name in of_all:
-        evidence = f" ({finding.evidence[0]})" if finding.evidence else ""
-        yield name, f"{finding.title}{evidence}", False
+        yield name, finding.sentence, False
     lines: dict[str, list[str]] = {}
     most: set[str] = set()
     for line in finding.evidence:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from remedy.apply.start import origin
 from remedy.audit import Story, agreement, witness
-from remedy.errors import RemedyError, StaleError, UsageError
+from remedy.errors import RefusedError, RemedyError, StaleError, UsageError
 from remedy.files import name_of
 from remedy.plan import Change, Choice, FileAction, Plan, read_plan, sha256, write_plan
 from remedy.plan.identities import Claim, findings, in_words
@@ -19,12 +19,13 @@ from remedy.plan.splice import whole
 from remedy.probe import File, Guards
 from remedy.runs import host
 from remedy.runs.gate import Consent, Proposal, begin, require_approval
+from remedy.runs.journal import machines_of
 from remedy.runs.outcome import HostOutcome, HostStatus, RunOutcome
 from remedy.runs.probe import ProbeResult, probe
 from remedy.runs.saved import check_bonds, new_file, refuse_choice
 from remedy.runs.session import Session
 from remedy.runs.settle import Purpose, settle
-from remedy.text import counted, quoted
+from remedy.text import counted, fold, quoted
 
 _READY = (HostStatus.READY, HostStatus.OK)
 
@@ -66,7 +67,9 @@ def propose(
     concerned = set(carried_out.hosts)
     claims = tuple(claim for claim in result.claims if claim.host in concerned)
     unread = {name: error for name, error in result.errors.items() if name in concerned}
-    obstacles = _obstacles(session, plan, run, unread)
+    strangers = _strangers(session, plan, story, result)
+    known = plan.restricted(name for name in plan.hosts if name not in strangers)
+    obstacles = strangers | _obstacles(session, known, run, unread)
     ready = _readable(
         plan.restricted(name for name in plan.hosts if obstacles[name].status in _READY), result
     )
@@ -158,6 +161,27 @@ def _obstacles(
             name: host.reported(name, report, session.typed) for name, report in reports.items()
         }
     return obstacles
+
+
+def _strangers(
+    session: Session, plan: Plan, story: Story, result: ProbeResult
+) -> dict[str, HostOutcome]:
+    """Return the hosts where a different machine answers now than the one that a run changed."""
+    machines = machines_of(session, story)
+    current = result.marked(plan).machines
+    strangers = [name for name, mark in current.items() if machines.get(name, mark) != mark]
+    step = "Nothing of that run is there. Leave it out: --limit "
+    return {
+        name: HostOutcome(
+            HostStatus.FAILED,
+            error=RefusedError(
+                f"{name}: a different machine answers there now than the one that run {story.run} changed; "
+                "only that one has the pre-images",
+                next_step=f"{step}{quoted(f'*!{fold(strangers)}')}",
+            ),
+        )
+        for name in strangers
+    }
 
 
 def _notes(session: Session, result: ProbeResult, claims: Iterable[Claim]) -> Iterator[str]:

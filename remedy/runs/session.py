@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from remedy.errors import RemedyError, UsageError, raise_together
 from remedy.inventory import Inventory
-from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.spec import (
+    COMMAND_LINE,
     SECTIONS,
     Spec,
     SpecSection,
@@ -24,6 +24,7 @@ from remedy.spec import (
     load_spec,
     read_document,
 )
+from remedy.spec import FILE_NAME as SPEC_NAME
 from remedy.text import quoted
 from remedy.transport import HostEvent
 from remedy.transport.connections import Transport
@@ -209,6 +210,7 @@ def open_session(
     spec: Path | None = None,
     limit: tuple[str, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
+    origin: str = COMMAND_LINE,
     sudo_password: SecretStr | None = None,
     progress: Progress | None = None,
     modules: Sequence[str] = (),
@@ -223,7 +225,8 @@ def open_session(
         path: the inventory.
         spec: ``remedy.yaml``; None for the one beside the inventory, where there is one.
         limit: names, groups or patterns of hosts; empty for all.
-        settings: by section, what the command line sets in place of the spec; None leaves a setting alone.
+        settings: by section, what holds in place of the spec; None leaves a setting alone.
+        origin: where these are from, for what is wrong with them.
         sudo_password: for hosts that ask for one.
         progress: receives what happens.
         modules: what the command works with; without any, no connection is opened before the first is needed.
@@ -247,7 +250,7 @@ def open_session(
             hearing(event)
 
     # What is wrong with settings or the command line is reported before a host hears of the command.
-    loaded = _load(file, settings or {})
+    loaded = _load(file, settings or {}, origin)
     choice = _choose(only, skip) if only or skip else None
     transport = Transport(inventory, sudo_password=sudo_password, listener=hear, spec=loaded.ssh)
     # Where approvals are required, a command may yet be refused for want of them.
@@ -296,14 +299,16 @@ def _modules_of(package: str) -> Iterator[str]:
         yield from _modules_of(name) if module.ispkg else (name,)
 
 
-def _load(file: Path | None, settings: Mapping[str, Mapping[str, object]]) -> Spec:
-    """Return the settings of a file, with what the command line sets in their place."""
+def _load(
+    file: Path | None, settings: Mapping[str, Mapping[str, object]], origin: str = COMMAND_LINE
+) -> Spec:
+    """Return the settings of a file, with what holds in their place."""
     document = read_document(file)
     spec = load_spec(file, _named((*document, *settings)), document, _all_models)
     errors: list[RemedyError] = []
     for section, values in settings.items():
         try:
-            spec.override(section, **values)
+            spec.override(section, origin, **values)
         except RemedyError as error:
             errors += error.parts or (error,)
     raise_together(errors)

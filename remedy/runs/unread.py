@@ -8,6 +8,7 @@ from remedy.errors import (
     ChangedKeyError,
     HostKeyError,
     LockedError,
+    RefusedError,
     RemedyError,
     RevokedKeyError,
     UnreachableError,
@@ -20,6 +21,7 @@ KINDS = (
     (RevokedKeyError, "with a REVOKED key"),
     (HostKeyError, "with an unknown key"),
     (LockedError, "about to change"),
+    (RefusedError, "left alone"),
     (RemedyError, "not read"),
 )
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from remedy.spec.apply import ApplySpec
 from remedy.spec.approval import ApprovalSpec
 from remedy.spec.cluster import ClusterSpec
-from remedy.spec.document import FILE_NAME, SECTIONS, Spec, load_spec, read_document
+from remedy.spec.document import COMMAND_LINE, FILE_NAME, SECTIONS, Spec, load_spec, read_document
 from remedy.spec.section import SpecSection
 from remedy.spec.ssh import SshSpec
 from remedy.spec.verify import EngineName, LauncherName, VerifySpec
 
 __all__ = [
+    "COMMAND_LINE",
     "FILE_NAME",
     "SECTIONS",
     "ApplySpec",

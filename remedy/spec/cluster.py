@@ -24,7 +24,7 @@ def _subnet(text: str) -> str:
     try:
         return str(ipaddress.IPv4Network(text, strict=False))
     except ValueError as error:
-        raise ValueError("give a network of IPv4, such as 10.20.0.0/16") from error
+        raise ValueError from error
 
 
 class ClusterSpec(SpecSection):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ _KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool:
 _NO_KEY = ("extra_forbidden", "invalid_key")
 MOST_BYTES = 16 << 20
 FILE_NAME = "remedy.yaml"
+COMMAND_LINE = "command line"
+"""Where settings are from that options set."""
 
 # The sections that belong to no remedy.
 SECTIONS: Mapping[str, type[SpecSection]] = {
@@ -73,19 +76,26 @@ class Spec:
         value = self._sections.get(name)
         return value if isinstance(value, model) else model()
 
-    def override(self, name: str, **values: object) -> None:
-        """Replace settings of a section by those of the command line; None keeps a setting.
+    def override(self, name: str, origin: str = COMMAND_LINE, /, **values: object) -> None:
+        """Replace settings of a section; None keeps a setting.
+
+        Args:
+            name: of the section.
+            origin: where the values are from, in words. Errors name options of the command line.
+            values: by setting.
 
         Raises:
             SpecError: a value is not allowed.
         """
         settings = {key: value for key, value in values.items() if value is not None}
+        if name not in self._sections:
+            raise _no_section(origin, name, self._sections)
         section = self._sections[name]
         merged = {**section.model_dump(exclude_unset=True), **settings}
         try:
             self._sections[name] = _section(name, type(section), {name: merged})
         except ValidationError as failure:
-            raise_together(_errors("command line", name, type(section), merged, failure))
+            raise_together(_errors(origin, name, type(section), merged, failure))
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -143,14 +153,7 @@ def load_spec(
     """
     where = "" if path is None else name_of(path)
     document = read_document(path) if document is None else document
-    errors = [
-        SpecError(
-            f"{where}: there is no section {str(name)!r}{_nearest(str(name), models)}",
-            next_step=f"Sections: {', '.join(sorted(models))}.",
-        )
-        for name in document
-        if name not in models
-    ]
+    errors = [_no_section(where, str(name), models) for name in document if name not in models]
     sections = {}
     for name, model in models.items():
         try:
@@ -199,6 +202,13 @@ def _section(name: str, model: type[SpecSection], document: Mapping[str, Any]) -
     return model.model_construct() if value is None else model.model_validate(value)
 
 
+def _no_section(where: str, name: str, known: Mapping[str, object]) -> SpecError:
+    return SpecError(
+        f"{where}: there is no section {name!r}{_nearest(name, known)}",
+        next_step=f"Sections: {', '.join(sorted(known))}.",
+    )
+
+
 def _errors(
     where: str, name: str, model: type[SpecSection], value: object, failure: ValidationError
 ) -> Iterator[SpecError]:
@@ -215,9 +225,18 @@ def _errors(
     others = [error for error in errors if error["type"] not in _NO_KEY]
     for words in complaints(name, model, value, others):
         yield SpecError(
-            f"{where}: {words}",
+            _as_option(words, name, model) if where == COMMAND_LINE else f"{where}: {words}",
             next_step=f"Correct it; the settings of {name}: remedy explain {name}",
         )
+
+
+def _as_option(words: str, section: str, model: type[SpecSection]) -> str:
+    """Return what is wrong with a setting by the option that sets it, as it is typed."""
+    setting = re.match(rf"{re.escape(section)}\.(\w+)", words)
+    if setting is None or setting[1] not in model.model_fields:  # settings that do not go together
+        return f"{COMMAND_LINE}: {words}"
+    # null is no word of a command line.
+    return f"--{setting[1].replace('_', '-')}{words[setting.end() :].removesuffix(', or null')}"
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:

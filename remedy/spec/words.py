@@ -134,7 +134,9 @@ def _complaint(
     is_key = error["loc"][-1:] == ("[key]",)
     at = clipped(visible(_path(section, place[:-1] if is_key else place)), LONGEST)
     if error["type"] == "value_error":  # a validator's own words
-        return f"{at}: {clipped(visible(str(error['ctx']['error'])), WORDS)}"
+        words = visible(str(error["ctx"]["error"]))
+        if words:  # one without any has no more to say than what the value may be
+            return f"{at}: {clipped(words, WORDS)}"
     if is_key:
         return f"{at} has the key {_shown(error['input'])}, needs {_key(outer)}"
     if not place:

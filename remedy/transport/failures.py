@@ -132,7 +132,7 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
     if "resolve" in text:
         return UnreachableError(
             f"{at}: this machine cannot resolve {via or node.ssh_address!r}",
-            next_step="Set ssh_hostname of that host to an address in the inventory.",
+            next_step="Give an address in the inventory: ssh_hostname.",
         )
     return UnreachableError(
         f"{at}: no connection: {_shown(text)}",

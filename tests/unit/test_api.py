@@ -45,6 +45,13 @@ try:
 except api.RemedyError as error:
     print(error.message)
 """
+SETTINGS = """
+for settings in ({"verify": {"deadline": 5}}, {"verfy": {}}, {"verify": {"deadlin": 60}}):
+    try:
+        print("loaded", api.load("inventory.py", settings=settings))
+    except api.RemedyError as error:
+        print(error.message)
+"""
 SELECTION = """
 assert api.load("inventory.py").hosts == ("gpu01", "gpu02")
 assert api.load("inventory.py", limit="gpu02").hosts == ("gpu02",)
@@ -107,6 +114,15 @@ INVENTORY = "hosts = [(f'gpu0{n}', {'ssh_hostname': f'127.0.0.{n}'}) for n in (1
 def test_the_sessions_options_are_those_of_the_command(tmp_path: Path) -> None:
     (tmp_path / "inventory.py").write_text(INVENTORY)
     assert "gpu09" in run(tmp_path, LOAD)
+
+
+def test_settings_that_cannot_be_are_an_error_that_names_no_command_line(tmp_path: Path) -> None:
+    (tmp_path / "inventory.py").write_text('hosts = ["gpu01"]\n')
+    assert run(tmp_path, SETTINGS).splitlines() == [
+        "settings: verify.deadline is 5, needs a number from 10 to 3600, or null",
+        "settings: there is no section 'verfy'; did you mean 'verify'?",
+        "settings: there is no key 'verify.deadlin'; did you mean 'deadline'?",
+    ]
 
 
 def test_the_next_step_of_an_error_has_the_inventory_that_was_given(tmp_path: Path) -> None:

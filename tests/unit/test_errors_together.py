@@ -71,7 +71,7 @@ def test_all_that_is_wrong_with_an_inventory_is_shown(tmp_path: Path) -> None:
     assert sorted(line.removeprefix(f"{path}: ")[:40] for line in lines) == sorted(
         text[:40]
         for text in (
-            "ssh_port 'ssh' of gpu01 is not a port",
+            "gpu01: ssh_port is 'ssh', needs a whole number",
             "'gpu_2' is not a legal host name",
             "cluster_address 'rack2' of gpu_2 is not an IP address",
             "gpu_2 and gpu03 have the same ssh address, gpu_2:22",
@@ -102,8 +102,8 @@ def test_all_that_is_wrong_with_the_settings_is_shown(tmp_path: Path) -> None:
     assert messages(lambda: load_spec(path, SECTIONS)) == [
         f"{path}: there is no section 'clustr'; did you mean 'cluster'?",
         f"{path}: there is no key 'cluster.mtu'",
-        f"{path}: verify.port is 99999, needs a whole number from 1 to 65535, or null",
         f"{path}: there is no key 'verify.deadlne'; did you mean 'deadline'?",
+        f"{path}: verify.port is 99999, needs a whole number from 1 to 65535, or null",
     ]
 
 
@@ -133,5 +133,5 @@ def test_a_command_shows_each_with_its_next_step_below(
     first, second = document["error"].split("\n")
     above, below = document["next_step"].split("\n")
     assert result.stderr == f"error: {first}\n  {above}\nerror: {second}\n  {below}\n"
-    assert first.startswith("command line: apply.waves: ")
-    assert second.startswith("command line: verify.min_busbw: ")
+    assert first.startswith('--waves is "0", needs numbers or percentages above 0')
+    assert second.startswith('--min-busbw is "x", needs GB/s above 0, such as 40, or a share')

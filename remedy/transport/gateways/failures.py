@@ -169,7 +169,7 @@ def explain_ssh(node: Node, gateway: str, door: str, errors: str) -> RemedyError
     if "Could not resolve" in errors:
         return UnreachableError(
             f"{at}: unreachable through {gateway}: the gateway cannot resolve {node.ssh_address!r}",
-            next_step="Set ssh_hostname of that host to an address in the inventory.",
+            next_step="Give an address in the inventory: ssh_hostname.",
         )
     return UnreachableError(
         f"{at}: unreachable through {gateway}: {last}",

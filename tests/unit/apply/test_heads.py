@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from remedy.apply import heads
+from remedy.plan.identities import machine_mark
 
 NONCE = "a1b2c3d4"
 HEAD = "genesis 3 hash place run; $(touch gone)"
@@ -22,11 +23,23 @@ def test_what_is_stored_is_what_is_printed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(heads, "HEADS", str(tmp_path / "a b" / "heads"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a b").mkdir()
-    assert heads.parse(run(heads.question(NONCE)), NONCE) == ()
+    empty = heads.parse(run(heads.question(NONCE)), NONCE)
+    assert empty is not None
+    assert empty.lines == ()
     run(heads.store(HEAD))
     run(heads.store("second"))
-    assert heads.parse(f"Welcome\n{run(heads.question(NONCE))}bye\n", NONCE) == (HEAD, "second")
+    kept = heads.parse(f"Welcome\n{run(heads.question(NONCE))}bye\n", NONCE)
+    assert kept == heads.Heads(empty.machine, (HEAD, "second"))
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "machine"),
+    [("0123456789abcdef", machine_mark("0123456789abcdef")), ("", ""), (" ", "")],
+)
+def test_a_host_prints_which_machine_it_is(first: str, machine: str) -> None:
+    text = f"remedy-heads {NONCE} begin\n{first}\n{HEAD}\nremedy-heads {NONCE} end\n"
+    assert heads.parse(text, NONCE) == heads.Heads(machine, (HEAD,))
 
 
 @pytest.mark.parametrize(

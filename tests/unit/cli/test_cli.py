@@ -139,7 +139,7 @@ def test_an_inventory_that_is_not_there(tmp_path: Path, command: str) -> None:
         ("hosts = ['gpu_01']\n", ["'gpu_01' is not a legal host name", "RFC 1123"]),
         ("hosts = ['$(touch pwned)']\n", ["not a legal host name"]),
         ("hosts = [('a', {'ssh_port': 'many'})]\n", ["ssh_port", "'many'"]),
-        ("hosts = [('a', {'ssh_port': 70000})]\n", ["ssh_port", "70000 of a"]),
+        ("hosts = [('a', {'ssh_port': 70000})]\n", ["a: ssh_port is 70000, needs"]),
         ("hosts = [('a', 'not a dictionary')]\n", ["entry 1 of the list 'hosts' is not a host"]),
         ("hosts = ['b', ('a',)]\n", ["entry 2 of the list 'hosts'"]),
         ("hosts = ['b', 7]\n", ["entry 2 of the list 'hosts'"]),
@@ -316,8 +316,8 @@ def test_json_is_the_only_thing_on_standard_output(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--engine", "pvm"), "'nccl-tests'"),
-        (("--min-busbw", "fast"), "such as 60%"),
-        (("--min-busbw", "0%"), "such as 60%"),
+        (("--min-busbw", "fast"), "or a share up to 100%"),
+        (("--min-busbw", "0%"), "or a share up to 100%"),
     ],
 )
 def test_what_cannot_be_said_of_the_proof_is_told_before_any_connection(
@@ -334,7 +334,7 @@ def test_what_cannot_be_said_of_the_proof_is_told_before_any_connection(
     [
         ("verify: {engine: pvm}", "nccl-tests"),
         ("verify: {engine: mpi, backend: gloo}", "only the engine torch"),
-        ("verify: {min_busbw: quick}", "such as 60%"),
+        ("verify: {min_busbw: quick}", "or a share up to 100%"),
     ],
 )
 def test_a_spec_that_no_engine_can_follow_is_refused(

@@ -81,6 +81,10 @@ def offered(folder: Path, *words: str) -> list[str]:
         (("check", "--limit", "gpu01,lo"), ["gpu01,login"]),
         (("check", "--limit", "gpu*!lo"), ["gpu*!login"]),
         (("check", "--limit", "gpu*^lo"), ["gpu*^login"]),
+        # Here ^ begins the name of a file.
+        (("check", "--limit", "^"), []),
+        (("check", "--limit", "gpu01,^lo"), []),
+        (("verify", "inventory.py", "--divide", "tr"), ["train"]),
         (("check", "--limit", "'gpu*&@tr"), ["gpu*&@train"]),
         (("check", "--limit", "gpu01,@tr"), ["gpu01,@train"]),
         # Bash sets = apart; with words of its own it does not.

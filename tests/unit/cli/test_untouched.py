@@ -65,7 +65,7 @@ I = "FOLDER/inventory.py"  # noqa: E741 - it stands for every inventory below
         (f"check {I}", "firewall: {open: 3}", "firewall"),
         (f"apply {I} --yes", "verify: {deadline: soon}", "verify.deadline"),
         (f"apply {I} --yes --waves 3x", "", "waves"),
-        (f"verify {I} --min-busbw fast", "", "min_busbw"),
+        (f"verify {I} --min-busbw fast", "", "--min-busbw is"),
         (f"check {I} --only hostnam", "", "Did you mean hostname"),
         (f"plan {I} --skip nothing-like-it", "", "no remedy"),
         (f"plan {I} -o FOLDER/gone/plan.json", "", "there is no folder"),

@@ -238,8 +238,7 @@ def test_ranges_of_ports(text: str, is_right: bool) -> None:
     if is_right:
         assert PaddleSpec(ports=text).range[0] == int(text.split("-")[0])
         return
-    words = "expected a range of ports such as 8000-8999|the first port must be 1024 or more, and no larger"
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match="ports"):
         PaddleSpec(ports=text)
 
 

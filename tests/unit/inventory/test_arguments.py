@@ -79,7 +79,7 @@ def test_no_argument_of_pyinfra_is_passed_over(tmp_path: Path, key: str) -> None
         {"_su_user": None, "_doas": False, "_timeout": 0, "_env": {}},
         {"ssh_paramiko_connect_kwargs": {"banner_timeout": 30}},
         {"ssh_config_file": "/dev/null"},
-        {"ssh_config_file": None},
+        {"ssh_config_file": ""},
     ],
 )
 def test_what_is_used_or_asks_for_nothing_is_left_alone(

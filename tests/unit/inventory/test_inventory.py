@@ -142,9 +142,9 @@ def test_two_values_for_one_host_are_refused(tmp_path: Path, text: str, part: st
 def test_what_is_said_twice_or_more_closely_is_no_contradiction(tmp_path: Path) -> None:
     inventory = load(
         tmp_path,
-        "all = (['g1', 'g2'], {'python': 'of all'})\n"
-        "a = ([('g1', {'ssh_port': 23, 'python': 'own'})], {'python': 'of a', 'ssh_user': 'x'})\n"
-        "b = ([('g1', {'ssh_port': 23}), 'g2'], {'python': 'of b', 'ssh_user': 'x'})\n",
+        "all = (['g1', 'g2'], {'python': '/of/all'})\n"
+        "a = ([('g1', {'ssh_port': 23, 'python': '/own'})], {'python': '/of/a', 'ssh_user': 'x'})\n"
+        "b = ([('g1', {'ssh_port': 23}), 'g2'], {'python': '/of/b', 'ssh_user': 'x'})\n",
     )
-    assert inventory.node("g1").data["python"] == "own"
-    assert inventory.node("g2").data["python"] == "of b"
+    assert inventory.node("g1").data["python"] == "/own"
+    assert inventory.node("g2").data["python"] == "/of/b"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
 from remedy.plan.change import (
     Change,
     CommandAction,
     FileAction,
+    Finding,
+    FindingKind,
     Splice,
     command,
     inverse,
@@ -67,3 +71,25 @@ def test_changes_are_taken_back_last_one_first_without_those_that_cannot_be() ->
 def test_digests_and_commands() -> None:
     assert sha256(b"text") == hashlib.sha256(b"text").hexdigest()
     assert command(["echo", "a b", "$(id)"]) == "echo 'a b' '$(id)'"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "sentence"),
+    [
+        ((), "/etc/hosts lacks hosts"),
+        (("gpu01",), "/etc/hosts lacks hosts (gpu01)"),
+        (("gpu01", "gpu02", "gpu03"), "/etc/hosts lacks hosts (gpu01; and 2 more)"),
+    ],
+)
+def test_a_finding_in_a_line_says_how_much_evidence_is_left_out(
+    evidence: tuple[str, ...], sentence: str
+) -> None:
+    finding = Finding(
+        host="gpu01",
+        remedy="hosts_file",
+        kind=FindingKind.DRIFT,
+        label="hostname-unresolvable",
+        title="/etc/hosts lacks hosts",
+        evidence=evidence,
+    )
+    assert finding.sentence == sentence

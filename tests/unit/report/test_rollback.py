@@ -10,7 +10,7 @@ import pytest
 
 from remedy.apply.report import ChangeResult, ChangeStatus
 from remedy.audit.agreement import Agreement
-from remedy.errors import StaleError, UnreachableError
+from remedy.errors import HostKeyError, RefusedError, StaleError, UnreachableError
 from remedy.plan import Change, CommandAction, FileAction, Plan, Risk, inverse, sha256
 from remedy.plan.change import Splice
 from remedy.plan.splice import placed
@@ -144,3 +144,15 @@ def test_a_refusal_without_results_is_shown() -> None:
     )
     assert "another run is at work" in text
     assert "Wait for it." in text
+
+
+def test_hosts_that_are_refused_are_not_called_unread() -> None:
+    refused = HostOutcome(HostStatus.FAILED, error=RefusedError("gpu01: a different machine"))
+    silent = HostOutcome(HostStatus.UNREACHABLE, error=UnreachableError("gpu02: no answer"))
+    stranger = HostOutcome(HostStatus.UNREACHABLE, error=HostKeyError("gpu03: unknown key"))
+    both = shown(proposal(obstacles={"gpu01": refused, "gpu02": silent, "gpu03": stranger}))
+    assert "2 hosts could not be read; 1 host left alone; nothing is taken back" in both
+    alone = shown(proposal(obstacles={"gpu01": refused}))
+    assert "\n1 host left alone; nothing is taken back" in alone
+    rest = shown(proposal("gpu03", obstacles={"gpu01": refused, "gpu02": silent}))
+    assert "; 1 host could not be read\n" in rest

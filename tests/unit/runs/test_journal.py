@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from remedy.audit import Journal
+from remedy.apply.heads import Heads
+from remedy.audit import Journal, witness
+from remedy.audit.journal import FILE_NAME
 from remedy.cli.main import main
+from remedy.runs import journal
+from remedy.runs.session import Silent
 from tests.alone import COOPERATIVE
 
 pytestmark = COOPERATIVE
@@ -74,3 +80,42 @@ def test_a_run_names_the_inventory_that_it_is_of(inventory: Path) -> None:
     assert f"remedy history {shlex.quote(str(inventory))}" in missing.replace("\n", " ")
     (home / "names.json").write_text(json.dumps({"../x.py": {}}))
     assert "--inventory INVENTORY" in remedy("show", "r1", "--home", home).output
+
+
+@pytest.mark.parametrize(
+    ("machine", "keeps", "problem", "replaced"),
+    [
+        ("the first", True, "", False),
+        ("the first", False, "left no record on it", False),
+        ("another", False, "", True),
+        # A machine that was changed itself since it came, and one of which nothing is known.
+        ("another", True, "", False),
+        ("", False, "left no record on it", False),
+    ],
+)
+def test_a_host_that_was_replaced_keeps_no_records_of_the_one_before(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: str,
+    keeps: bool,
+    problem: str,
+    replaced: bool,
+) -> None:
+    Journal(tmp_path, run="r1", mode="apply").write("began", hosts=["gpu01"])
+    known, place = witness.hashes(tmp_path / FILE_NAME), witness.place(tmp_path)
+    runs = ["r1", "r2"] if machine == "another" and keeps else ["r1"]
+    heads = Heads(machine, (f"{known[0]} 0 {known[0]} {place} {runs[-1]}",) if keeps else ())
+    session: Any = SimpleNamespace(
+        home=tmp_path,
+        hosts=("gpu01",),
+        progress=Silent(),
+        carrier=SimpleNamespace(heads=lambda _: {"gpu01": heads}),
+        stories=lambda: {
+            run: SimpleNamespace(run=run, results={"gpu01": {"c": "done"}}) for run in runs
+        },
+    )
+    of_runs = {"r1": {"gpu01": "the first"}, "r2": {"gpu01": "another"}}
+    monkeypatch.setattr(journal, "machines_of", lambda _, story: of_runs[story.run])
+    compared = journal.compare_journal(session)
+    assert (problem in compared.words["gpu01"]) if problem else not compared.words["gpu01"]
+    assert compared.replaced == ({"gpu01": "r1"} if replaced else {})
