@@ -10,7 +10,7 @@ from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
-OF_AN_EXCEPTION = 6  # lines after its first that are its message
+OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry explains it
 
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 # A launcher's exceptions report that something failed, not what.
@@ -69,7 +69,8 @@ def without_echoes(
     exceptions = {(e.source, e.line) for e in known if _EXCEPTION_TEXT.match(e.text)}
 
     def is_echo(event: Event) -> bool:
-        following = [(event.source, event.line + n) for n in range(1, OF_AN_EXCEPTION + 1)]
+        extent = min(event.extent, OF_AN_EXCEPTION)
+        following = [(event.source, event.line + n) for n in range(1, extent + 1)]
         places = [
             (event.source, event.line),
             *(place for place in following if place not in exceptions),

@@ -51,6 +51,9 @@ _TIME = re.compile(
     r"(?P<gh>[0-2]\d):(?P<gm>[0-5]\d):(?P<gs>[0-6]\d(?:\.\d{1,9})?)"
     r"|(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<nday>\d{1,2}) "
     r"(?P<nh>[0-2]\d):(?P<nm>[0-5]\d):(?P<ns>[0-6]\d)"
+    # Redis, web servers, and RFC 5322
+    r"|(?P<dday>[0-3]?\d)[ /](?P<dname>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ /]20\d\d[ :]"
+    r"(?P<dh>[0-2]\d):(?P<dm>[0-5]\d):(?P<ds>[0-6]\d(?:\.\d{1,9})?)"
 )
 # A line as the json-file driver of Docker keeps it (moby: daemon/logger/jsonfilelog/jsonlog).
 _DOCKER = re.compile(
@@ -227,6 +230,8 @@ def time_of(text: str) -> float | None:
         month, day, parts = int(match["month"]), match["day"], ("h", "m", "s")
     elif match["gmonth"]:
         month, day, parts = int(match["gmonth"]), match["gday"], ("gh", "gm", "gs")
+    elif match["dday"]:
+        month, day, parts = _MONTHS[match["dname"]], match["dday"], ("dh", "dm", "ds")
     else:
         month, day, parts = _MONTHS[match["name"]], match["nday"], ("nh", "nm", "ns")
     hours, minutes, seconds = (float(match[part].replace(",", ".")) for part in parts)

@@ -14,10 +14,12 @@ FIRM = 0.95  # a text of this weight is a failure whatever follows
 OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
+REACHED = "reached-later"
 
 # What reports that the ranks met: the first collective is still to come.
 _SET_UP = frozenset((COMPLETE, "paddle-ready"))
 _WARNINGS = frozenset((Role.CAUSE, Role.SIGN, Role.CONSEQUENCE))
+_NOT_REACHED = re.compile(r"(?i)\bconnect")
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 
@@ -31,11 +33,28 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     events = list(events)
     logs = {scan.name: scan for scan in scans}
     completed = _completed(events)
+    reached = {scan.name: reached_at(scan) for scan in scans}
     return [
         event
         for event in events
-        if not (_goes_on(event, logs[event.source]) or _was_set_up(event, completed))
+        if not (
+            _goes_on(event, logs[event.source])
+            or _was_set_up(event, completed)
+            or (
+                event.role is Role.SIGN and seeks(event.text) and event.line < reached[event.source]
+            )
+        )
     ]
+
+
+def reached_at(scan: LogScan) -> int:
+    """Return the last line of a log on which a service was reached, 0 where none was."""
+    return max((event.line for event in scan.events if event.symptom == REACHED), default=0)
+
+
+def seeks(text: str) -> bool:
+    """Return whether a line is about a connection: that somebody was not reached is refuted when it is."""
+    return bool(_NOT_REACHED.search(text))
 
 
 def goes_on_after(line: int, steps: Iterable[Step], rank: int | None = None) -> bool:

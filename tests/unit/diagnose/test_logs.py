@@ -16,7 +16,7 @@ from remedy.diagnose.engine import make_finder
 from remedy.diagnose.gloo_ports import swapped
 from remedy.diagnose.logs import diagnose_paths, diagnose_sources
 from remedy.diagnose.reader import Source, sources
-from remedy.diagnose.scan import AROUND
+from remedy.diagnose.windows import AROUND
 from remedy.errors import UsageError
 
 ERROR = b"NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"
