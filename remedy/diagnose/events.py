@@ -63,8 +63,8 @@ def without_echoes(
         killed: what says that a process was killed: after an exception that is news, on its line the same.
     """
     known = [event for event in [*effects, *failures] if event.symptom != EXCEPTION]
-    ranks = {(event.source, event.line): event.rank for event in known}
-    same_line = {(event.source, event.line): event.rank for event in killed}
+    processes = {(event.source, event.line): event.process for event in known}
+    same_line = {(event.source, event.line): event.process for event in killed}
     # The lines after an exception are its message, unless they are an exception of their own.
     exceptions = {(e.source, e.line) for e in known if _EXCEPTION_TEXT.match(e.text)}
 
@@ -75,8 +75,8 @@ def without_echoes(
             (event.source, event.line),
             *(place for place in following if place not in exceptions),
         ]
-        explains = any(ranks.get(place, -1) in (event.rank, None) for place in places)
-        explains |= same_line.get((event.source, event.line), -1) in (event.rank, None)
+        explains = any(processes.get(place, -1) in (event.process, None) for place in places)
+        explains |= same_line.get((event.source, event.line), -1) in (event.process, None)
         return explains or is_of_launcher(event.text)
 
     return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]

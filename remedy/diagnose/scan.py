@@ -36,13 +36,6 @@ PATIENCE = 5_000  # lines with one literal that are tried in one log
 BLOCKS = "state"  # how the names begin of what blocks show
 SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and again, take 3
 
-_DETAILS = frozenset(
-    (
-        *("host", "peer", "rank", "address", "port", "interface", "device", "path", "version"),
-        *("library", "module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
-    )
-)
-
 
 @dataclass
 class Event:
@@ -55,6 +48,7 @@ class Event:
     text: str
     rank: int | None = None
     host: str = ""
+    process: lines.Process = None
     time: float | None = None
     details: dict[str, str] = field(default_factory=dict)
     causes: tuple[CauseWeight, ...] = ()
@@ -296,10 +290,11 @@ class _Scan:
             source=self.source.name,
             line=self.lines + 1,
             text=line.text,
-            rank=line.rank if line.rank is not None else self.rank,
+            rank=self._rank(line),
             host=line.host,
+            process=self._process(line),
             time=self._time(text, buffer, begin),
-            details=details,
+            details=_local(line) | details,
             causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
         )
@@ -335,15 +330,22 @@ class _Scan:
                 source=self.source.name,
                 line=self.lines + 1 + exception.after,
                 text=exception.text[:REACH],
-                rank=first.rank if first.rank is not None else self.rank,
+                rank=self._rank(first),
                 host=first.host,
+                process=self._process(first),
                 time=self._time(exception.text, buffer, begin),
-                details={"path": exception.file} if exception.file else {},
+                details=_local(first) | ({"path": exception.file} if exception.file else {}),
                 causes=exception.causes,
                 meaning="the program raised this exception.",
                 extent=exception.extent,
             )
         )
+
+    def _rank(self, line: lines.LogLine) -> int | None:
+        return self.rank if line.rank is None else line.rank
+
+    def _process(self, line: lines.LogLine) -> lines.Process:
+        return self.rank if line.process is None else line.process
 
     def _time(self, text: str, buffer: bytes, begin: int) -> float | None:
         """Return when a line was printed: its time, that of a line a little before, or the last one known."""
@@ -356,6 +358,11 @@ class _Scan:
         if time is not None:
             self.time = time
         return self.time
+
+
+def _local(line: lines.LogLine) -> dict[str, str]:
+    """Return the number of a rank on its host as a detail, where nothing better is known."""
+    return {} if line.local is None or line.rank is not None else {"local_rank": str(line.local)}
 
 
 def _of_block(name: str, sign: blocks.BlockSign) -> Event:
@@ -375,8 +382,3 @@ def _of_block(name: str, sign: blocks.BlockSign) -> Event:
 def _most(entry: Symptom) -> int:
     """Return how many events of an entry one log has at most."""
     return OF_RANKS if entry.role in (Role.GOOD, Role.CONSEQUENCE) else ENOUGH
-
-
-def details_of(event: Event) -> dict[str, str]:
-    """Return what an event names that a user can use."""
-    return {key: value for key, value in event.details.items() if key in _DETAILS}
