@@ -37,6 +37,7 @@ _PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
 NAMED = (
     "host",
     "rank",
+    "local_rank",
     "address",
     "port",
     "interface",
@@ -68,7 +69,7 @@ def named(diagnosis: Diagnosis) -> str:
     for quote in evidence(diagnosis):
         for name, value in _details(quote).items():
             values.setdefault(name, value)
-    return ", ".join(f"{name} {values[name]}" for name in NAMED if name in values)
+    return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in NAMED if name in values)
 
 
 def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:

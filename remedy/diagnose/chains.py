@@ -44,6 +44,26 @@ def without_wrappers(
     ]
 
 
+def without_short_copies(failures: Sequence[Event]) -> list[Event]:
+    """Leave out exceptions of which another log has the same with more words: a caller repeats its worker's.
+
+    Args:
+        failures: what the logs report.
+    """
+    raised = [event for event in failures if event.symptom == EXCEPTION]
+    return [
+        event
+        for event in failures
+        if event.symptom != EXCEPTION
+        or not any(
+            other.source != event.source
+            and len(other.text) > len(event.text)
+            and other.text.startswith(f"{event.text}:")
+            for other in raised
+        )
+    ]
+
+
 def without_repeated_blame(failures: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:
     """Leave out the exceptions that name nothing and were raised from one that names what failed.
 

@@ -14,6 +14,7 @@ from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.job_setting import INFINIBAND, ROCE, SOCKET, JobSetting, together
+from remedy.diagnose.lines import Process
 from remedy.diagnose.places import BETWEEN_HOSTS
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
@@ -57,9 +58,9 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
     events = list(events)
     setting = together(scan.setting for scan in scans)
     ranks = _ranks(scans, events)
-    showing: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
+    showing: dict[str, set[tuple[str, Process]]] = defaultdict(set)
     for event in events:
-        showing[_kind(event)].add((event.source, event.rank))
+        showing[_kind(event)].add((event.source, event.process))
     of_setting = factors_of(setting)
     return [
         _in(event, {**_by_spread(event, len(showing[_kind(event)]), len(ranks)), **of_setting})
@@ -127,10 +128,10 @@ def _by_spread(event: Event, shown: int, known: int) -> Mapping[str, float]:
     return {}
 
 
-def _ranks(scans: Sequence[LogScan], events: Iterable[Event]) -> set[tuple[str, int | None]]:
+def _ranks(scans: Sequence[LogScan], events: Iterable[Event]) -> set[tuple[str, Process]]:
     """Return the processes that the logs show: those with a rank, and each log that names none."""
-    steps = {(scan.name, step.rank) for scan in scans for step in scan.steps}
-    ranks = {*steps, *((event.source, event.rank) for event in events)}
+    steps = {(scan.name, step.process) for scan in scans for step in scan.steps}
+    ranks = {*steps, *((event.source, event.process) for event in events)}
     named = {source for source, rank in ranks if rank is not None}
     return {
         *((source, rank) for source, rank in ranks if rank is not None or source not in named),

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.chains import without_repeated_blame, without_wrappers
+from remedy.diagnose.chains import (
+    without_repeated_blame,
+    without_short_copies,
+    without_wrappers,
+)
 from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
@@ -38,6 +42,7 @@ from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
+from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
@@ -69,6 +74,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
+    scans = without_aftermath(scans)
     events = in_place(in_phase(standing(events_that_count(scans), scans), scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
@@ -106,7 +112,8 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
         return tuple(event for event in events if event.role in roles)
 
     effects, killed = with_role(Role.CONSEQUENCE), with_role(Role.KILLED)
-    failures = without_echoes(with_role(Role.CAUSE, Role.APPLICATION), effects, killed)
+    reported = without_short_copies(with_role(Role.CAUSE, Role.APPLICATION))
+    failures = without_echoes(reported, effects, killed)
     failures = without_repeated_blame(without_wrappers(failures, effects, scans), scans)
     return _Sorted(
         failures=tuple(failures),

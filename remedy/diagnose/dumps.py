@@ -55,6 +55,7 @@ def _event(name: str, rank: int | None, collective: Collective) -> Event:
         line=1,
         text=f"flight recorder: group {collective.group}, {what} is {collective.state}",
         rank=rank,
+        process=rank,
         host="",
         time=None,
         details={

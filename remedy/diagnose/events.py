@@ -10,7 +10,7 @@ from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
-OF_AN_EXCEPTION = 6  # lines after its first that are its message
+OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry explains it
 
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 # A launcher's exceptions report that something failed, not what.
@@ -63,19 +63,20 @@ def without_echoes(
         killed: what says that a process was killed: after an exception that is news, on its line the same.
     """
     known = [event for event in [*effects, *failures] if event.symptom != EXCEPTION]
-    ranks = {(event.source, event.line): event.rank for event in known}
-    same_line = {(event.source, event.line): event.rank for event in killed}
+    processes = {(event.source, event.line): event.process for event in known}
+    same_line = {(event.source, event.line): event.process for event in killed}
     # The lines after an exception are its message, unless they are an exception of their own.
     exceptions = {(e.source, e.line) for e in known if _EXCEPTION_TEXT.match(e.text)}
 
     def is_echo(event: Event) -> bool:
-        following = [(event.source, event.line + n) for n in range(1, OF_AN_EXCEPTION + 1)]
+        extent = min(event.extent, OF_AN_EXCEPTION)
+        following = [(event.source, event.line + n) for n in range(1, extent + 1)]
         places = [
             (event.source, event.line),
             *(place for place in following if place not in exceptions),
         ]
-        explains = any(ranks.get(place, -1) in (event.rank, None) for place in places)
-        explains |= same_line.get((event.source, event.line), -1) in (event.rank, None)
+        explains = any(processes.get(place, -1) in (event.process, None) for place in places)
+        explains |= same_line.get((event.source, event.line), -1) in (event.process, None)
         return explains or is_of_launcher(event.text)
 
     return [event for event in failures if event.symptom != EXCEPTION or not is_echo(event)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from remedy.diagnose import lines
 from remedy.diagnose.catalogue import CauseWeight
 from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.plain import PUBLIC
 from remedy.diagnose.refusals import is_plain, meaning_of
 
 TRACEBACK = b"Traceback (most recent call last)"
@@ -19,11 +20,18 @@ MOST_LINES_OF_A_FRAME = (
 )
 
 MOST_OF_A_MESSAGE = 40  # lines after its first
+MOST_OF_A_RULE = 4  # lines between an exception and the traceback that it passes on
 
 # What ends the message of an exception: another traceback, a stack of C++, a line of a log.
 _IS_ANOTHER = re.compile(
     r"Traceback|(?:During handling|The above exception)|Stack trace:|\s*\[bt\]|Exception raised from"
     r"|\[?(?:\d{4}-\d\d-\d\d|[IWEF]\d{4} )|(?:INFO|WARNING|ERROR)\b|[\w.-]+:\d+:\d+ \["
+)
+# An exception that Python itself ignored, or one whose message is the traceback of another process.
+_MARK = "Exception ignored "
+_IGNORED = re.compile(rb"Exception ignored (?:in|on|while)\b[^\n]*\n\Z")
+_PASSED_ON = re.compile(
+    r"(?:[\"'=*#~-]{2,}|-- Process \d+ terminated with the following error:)? *$"
 )
 _LINE = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _FRAME = re.compile(r'^ +File "(?P<file>[^"]+)", line \d+')
@@ -31,7 +39,7 @@ _FRAME_TEXT = re.compile(rb'  File "[^"\n]{1,500}", line \d+, in ')
 # Raised about the system, not by the program's logic: unexplained, they do not speak against the program.
 _SYSTEM_ERROR = re.compile(
     r"(?!.*on the same device)"
-    r"(?:(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
+    r"(?:(?:[\w.]+\.)?(?:OS|IO|Connection\w*|BrokenPipe|\w*Timeout|Permission|Interrupted|Dist\w+|Rendezvous\w*|\w*Network)Error"
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device|basic_ios|ios_base"
@@ -85,7 +93,7 @@ _KINDS = (
 )
 _OF_A_KIND = 0.6
 # Connections to a service of the web are no connections of the job's hosts with each other.
-_OF_THE_WEB = re.compile(r"https?://|HTTPS?Connection|huggingface|wandb|\burl\b")
+_OF_THE_WEB = re.compile(rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\burl\b")
 _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
@@ -106,12 +114,19 @@ class Raised:
         after: how many lines after the first of its traceback.
         file: of the innermost frame, "" where no frame was seen.
         more: the lines of its message after the first.
+        passes_on: whether its message is the traceback of another exception, which says more.
     """
 
     text: str
     after: int
     file: str
     more: tuple[str, ...] = ()
+    passes_on: bool = False
+
+    @property
+    def extent(self) -> int:
+        """How many lines after its first belong to its message."""
+        return max((n for n, line in enumerate(self.more, 1) if line), default=0)
 
     @property
     def causes(self) -> tuple[CauseWeight, ...]:
@@ -153,6 +168,36 @@ def is_named(line: str) -> bool:
     """Return whether a line names an exception and its message."""
     match = _ANYWHERE.search(line[: lines.WIDEST])
     return match is not None and ": " in match[1]
+
+
+def is_ignored(before: bytes) -> bool:
+    """Return whether Python reports a traceback of something that it ignored: of a destructor, at its end.
+
+    Args:
+        before: what stands before the traceback.
+    """
+    return _IGNORED.search(before) is not None
+
+
+def without_ignored(text: str) -> str:
+    """Return lines with those empty that report what Python ignored: their number stays.
+
+    Args:
+        text: the end of a log.
+    """
+    if _MARK not in text:
+        return text
+    kept: list[str] = []
+    at = -1  # where the text of a report begins on its lines, -1 outside one
+    for line in text.split("\n"):
+        begin = line.find(_MARK)
+        is_inside = at >= 0 or begin >= 0
+        if begin >= 0:
+            at = begin
+        elif at >= 0 and line[at:] and line[at] not in " \t" and "Traceback" not in line:
+            at = -1  # the exception itself, its last line
+        kept.append("" if is_inside else line)
+    return "\n".join(kept)
 
 
 def last_named(ending: str) -> Raised | None:
@@ -213,8 +258,24 @@ def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | 
         if not message or message[0] in " \t|+" or message.startswith("Traceback"):
             continue
         if _LINE.match(message):
-            return Raised(message, number, file, _more(prefix, texts[number - first + 1 :]))
+            rest = texts[number - first + 1 :]
+            is_empty = message.endswith(":")
+            return Raised(
+                message, number, file, _more(prefix, rest), is_empty and _passes_on(prefix, rest)
+            )
     return None
+
+
+def _passes_on(prefix: lines.Prefix, texts: list[str]) -> bool:
+    """Return whether nothing but a rule stands between the first line of a message and another traceback."""
+    for text in texts[:MOST_OF_A_RULE]:
+        end = prefix.end(text)
+        message = "" if end is None else text[end:]
+        if message.startswith(TRACEBACK.decode()):
+            return True
+        if not _PASSED_ON.match(message):
+            return False
+    return False
 
 
 def _more(prefix: lines.Prefix, texts: list[str]) -> tuple[str, ...]:

@@ -12,6 +12,9 @@ from remedy.text import is_number
 WIDEST = 1600
 """Characters of a line that patterns see at once."""
 
+Process = int | str | None
+"""What tells processes of one log apart: a rank, or else a number on a host ("local 3"); None if unknown."""
+
 _TOO_WIDE = re.compile(f"[^\\n]{{{WIDEST}}}(?=[^\\n])")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -37,7 +40,7 @@ _PREFIXES = tuple(
 )
 # Since 2.26 the time stands before NCCL's warnings, too.
 _NCCL = re.compile(
-    r"^(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?(?P<host>[\w.-]+):\d+:\d+ \[(?P<local>-?\d+)\] "
+    r"^(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>-?\d+)\] "
 )
 _RANK_IN_TEXT = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
@@ -51,6 +54,9 @@ _TIME = re.compile(
     r"(?P<gh>[0-2]\d):(?P<gm>[0-5]\d):(?P<gs>[0-6]\d(?:\.\d{1,9})?)"
     r"|(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<nday>\d{1,2}) "
     r"(?P<nh>[0-2]\d):(?P<nm>[0-5]\d):(?P<ns>[0-6]\d)"
+    # Redis, web servers, and RFC 5322
+    r"|(?P<dday>[0-3]?\d)[ /](?P<dname>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ /]20\d\d[ :]"
+    r"(?P<dh>[0-2]\d):(?P<dm>[0-5]\d):(?P<ds>[0-6]\d(?:\.\d{1,9})?)"
 )
 # A line as the json-file driver of Docker keeps it (moby: daemon/logger/jsonfilelog/jsonlog).
 _DOCKER = re.compile(
@@ -80,11 +86,21 @@ class LogLine:
         text: what the program itself printed.
         rank: of the process, None where the line does not name it.
         host: its name, "" where the line does not name it.
+        local: the rank's number on its host, as torchrun puts it before a line; None where it does not.
+        device: the card that NCCL names, which is no rank: of two hosts each has one with its number.
     """
 
     text: str
     rank: int | None = None
     host: str = ""
+    local: int | None = None
+    device: int | None = None
+
+    @property
+    def process(self) -> Process:
+        """What tells it apart from other processes of the same host: the rank, or a number on the host."""
+        number = self.device if self.local is None else self.local
+        return f"local {number}" if self.rank is None and number is not None else self.rank
 
 
 def clean(raw: bytes) -> str:
@@ -188,7 +204,7 @@ def prefix_of(opening: str, mark: str, following: list[str]) -> Prefix:
 
 
 def split(text: str) -> LogLine:
-    """Separate a line from what launchers put before it, and read the rank and host from that."""
+    """Separate a line from what launchers put before it, and read the process and its host from that."""
     ranks: dict[str, int] = {}
     host = ""
     for _ in range(3):
@@ -199,14 +215,13 @@ def split(text: str) -> LogLine:
         ranks |= {kind: int(groups[kind]) for kind in ("rank", "local") if groups.get(kind)}
         host = host or groups.get("host") or ""
         text = text[prefix.end() :]
+    device = None
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
-        if int(nccl["local"]) >= 0:
-            ranks.setdefault("local", int(nccl["local"]))
+        device = int(nccl["device"]) if int(nccl["device"]) >= 0 else None
     if "rank" not in ranks and (mention := _RANK_IN_TEXT.search(text[:300])):
         ranks["rank"] = int(next(group for group in mention.groups() if group))
-    # A number among the ranks of one host is better than none.
-    return LogLine(text, ranks.get("rank", ranks.get("local")), host)
+    return LogLine(text, ranks.get("rank"), host, ranks.get("local"), device)
 
 
 def rank_of_file(name: str) -> int | None:
@@ -227,6 +242,8 @@ def time_of(text: str) -> float | None:
         month, day, parts = int(match["month"]), match["day"], ("h", "m", "s")
     elif match["gmonth"]:
         month, day, parts = int(match["gmonth"]), match["gday"], ("gh", "gm", "gs")
+    elif match["dday"]:
+        month, day, parts = _MONTHS[match["dname"]], match["dday"], ("dh", "dm", "ds")
     else:
         month, day, parts = _MONTHS[match["name"]], match["nday"], ("nh", "nm", "ns")
     hours, minutes, seconds = (float(match[part].replace(",", ".")) for part in parts)

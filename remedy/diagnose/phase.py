@@ -1,7 +1,11 @@
-"""What a failure can be by when it came: ranks that have made steps together had met before."""
+"""What a failure can be by when it came: ranks that have made steps together had met before.
+
+So had two ends of a connection that was lost: no firewall refuses it later that was there from the start.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -22,6 +26,10 @@ OF_A_START = frozenset(
     )
 )
 AFTER_STEPS = 0.7  # of the weight that such a cause has in a start
+# Not by a peer that was never reached: gloo and NCCL print "closed" of a connection that they are still making.
+_LOST = re.compile(
+    r"\b[Cc]onnection (?:to \S{1,80} )?(?:was |has been )?(?:closed by server|lost)\b|\b[Ll]ost connection\b"
+)
 STEPS = 2  # of one log, so that no lone number passes for the work of a job
 
 
@@ -32,7 +40,11 @@ def in_phase(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
         events: of all logs.
         scans: the logs.
     """
+    events = list(events)
     working = {scan.name: scan.steps[STEPS - 1].line for scan in scans if len(scan.steps) >= STEPS}
+    for event in events:
+        if _LOST.search(event.text):
+            working[event.source] = min(event.line, working.get(event.source, event.line))
     return [
         replace(event, causes=tuple(map(after_steps, event.causes)))
         if event.line > working.get(event.source, event.line)

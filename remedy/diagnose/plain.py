@@ -35,7 +35,14 @@ def words(pattern: str, *causes: tuple[str, float], because: str) -> Words:
     return Words(pattern, tuple(weights))
 
 
+# An address of the web: the name of a host of the job has no dots, or ends as only those of a cluster do.
+PUBLIC = r"https?://(?:[\w-]+\.)+(?!local\b|internal\b|lan\b|svc\b|cluster\b)[a-z]{2,10}(?![\w.-])"
 _RDMA = r"(?:\bibv_|\b[Vv]erbs\b|\bmlx\d|\bRDMA\b|\brdma_|\bQP\b|\bGID\b|\bsgid|\bRoCE)"
+# What an address is asked of that is no host: this one, or an interface, also as part of a name (gpu02-ib0).
+_INTERFACE = (
+    r"(?:this|the|any|lo)\b|\w*[Ii]nterface|(?:[\w.-]{1,60}-)?"
+    r"(?:(?:eth|en[opsx]|ib|bond|br|hsn|wl|veth|vlan|roce|rdma|mlx)\w*\d|(?:eth|ib|bond|br|hsn|wl|net)\b)"
+)
 _FAILS = r"(?:[Ff]ail\w*|[Uu]nable|[Cc]annot|[Cc]an't|[Cc]ould ?n[o']t|[Nn]ot able)"
 
 # Read before the words of the system: they name the thing.
@@ -153,6 +160,14 @@ NARROW = (
         (APPLICATION, 0.5),
         ("env-not-propagated", 0.38),
         because="a name that has no address, or a text that is no address",
+    ),
+    words(
+        rf"{_FAILS} (?:to )?(?:find|get|determine|obtain|resolve) (?:the |an? )?(?:ip |IP |network )?"
+        rf"address(?:es)? (?:of|for):? (?:host )?['\"]?(?!{_INTERFACE})[\w-]*[a-z][\w.-]*",
+        ("hostname-unresolvable", 0.57),
+        ("wrong-interface", 0.45),
+        ("loopback-hostname", 0.36),
+        because="the name of a host has no address",
     ),
     words(
         r"(?i)(?:find|get|determine|obtain|no)\b.{0,20} (?:ip |network )?address(?:es)? "

@@ -33,7 +33,7 @@ _ENDED_WELL = re.compile(
 )
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
-    r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job)\b|Destroy COMPLETE"
+    r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
     r"|\btotal (?:\w+ )?time\b|\bexiting\b|\bshut(?:ting)? ?down\b|destroy_process_group"
     r"|startup complete|Started server process|Uvicorn running",
     re.IGNORECASE,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from remedy.diagnose.catalogue import Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, LIKELY, Candidate, Quote
 from remedy.diagnose.exceptions import EXCEPTION
-from remedy.diagnose.scan import Event, details_of
+from remedy.diagnose.lines import Process
+from remedy.diagnose.scan import Event
 
 # A later failure, of another kind, counts less: the first leads.
 LATER = 0.93
@@ -23,6 +24,24 @@ CLOSE = 0.08  # two causes whose scores are as near as that are as likely
 STEP = 0.001
 SIGNS_WEIGH = 0.75
 SHOWN = 5
+# What an event names that a user can use.
+_DETAILS = frozenset(
+    (
+        *(
+            "host",
+            "peer",
+            "rank",
+            "local_rank",
+            "address",
+            "port",
+            "interface",
+            "device",
+            "path",
+            "version",
+        ),
+        *("library", "module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
+    )
+)
 
 
 class RankedCause(NamedTuple):
@@ -56,13 +75,18 @@ class _Tally:
     score: float = 0.0
     events: list[Event] = field(default_factory=list)
     support: set[str] = field(default_factory=set)
-    processes: set[tuple[str, int | None]] = field(default_factory=set)
+    processes: set[tuple[str, Process]] = field(default_factory=set)
 
     @property
     def total(self) -> float:
         """The weight of the clearest text, with what else was counted: entries and processes."""
         entries = SUPPORT * max(0, len(self.support) - 1)
-        witnesses = WITNESS * max(0, min(len(self.processes), WITNESSES) - 1)
+        # A log that names ranks names cards beside them, and not other processes.
+        ranked = {source for source, process in self.processes if isinstance(process, int)}
+        count = sum(
+            isinstance(process, int) or source not in ranked for source, process in self.processes
+        )
+        witnesses = WITNESS * max(0, min(count, WITNESSES) - 1)
         return min(self.score + entries + witnesses, 0.99)
 
 
@@ -110,7 +134,7 @@ def quote(event: Event) -> Quote:
         rank=event.rank,
         host=event.host,
         time=event.time,
-        details=details_of(event),
+        details={key: value for key, value in event.details.items() if key in _DETAILS},
     )
 
 
@@ -133,14 +157,14 @@ def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
         is_clear = event.role is not Role.SIGN or cause.weight == event.weight
         if cause.weight >= SUPPORTING and is_clear:
             tally.support.add(fact_of(event.symptom))
-            tally.processes.add((event.source, event.rank))
+            tally.processes.add((event.source, event.process))
 
 
 def _follows_from(first: Event, later: Event) -> bool:
     """Return whether a failure most likely follows from the program's own, which came first."""
     if first.role is not Role.APPLICATION or later.role is Role.APPLICATION:
         return False
-    if first.source != later.source or first.rank != later.rank:
+    if first.source != later.source or first.process != later.process:
         return True
     if first.time is None or later.time is None:
         return False

@@ -57,7 +57,9 @@ _MEANINGS = (
     words(
         r"[Nn]ame or service not known|[Tt]emporary failure in name resolution|[Nn]ame does not resolve"
         r"|[Nn]o address associated with hostname|[Cc]ould not resolve host|[Uu]nknown host\b"
-        r"|EAI_(?:AGAIN|NONAME)|no such host\b|NXDOMAIN",
+        r"|EAI_(?:AGAIN|NONAME)|no such host\b|NXDOMAIN|ENOTFOUND|failed to lookup address information"
+        r"|\bdns error\b|address lookup failed|DNS resolution failed|DNS lookup failed|[Dd]omain name not found"
+        r"|[Hh]ost name lookup failure|[Hh]ost not found\b|[Cc]ould not contact DNS|Unable to resolve host",
         ("hostname-unresolvable", 0.62),
         ("loopback-hostname", 0.35),
         because="a name has no address",
@@ -84,7 +86,9 @@ _MEANINGS = (
         because="nothing listens there, or a firewall rejects (ECONNREFUSED)",
     ),
     words(
-        r"[Cc]onnection timed out|ETIMEDOUT|[Cc]onnect(?:ion|ing)?\b.{0,60}(?:timeout|timed out)",
+        r"[Cc]onnection timed out|ETIMEDOUT"
+        r"|[Cc]onnect(?:ion|ing)?\b.{0,60}(?:timeout|timed out|deadline has elapsed)"
+        r"|tcp handshaker shutdown",
         ("firewall-ports", 0.56),
         ("wrong-interface", 0.48),
         ("peer-died-timeout", 0.45),

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import chain
 
 from remedy.bounds import Allowance
-from remedy.diagnose import blocks, exceptions, lines, steps
+from remedy.diagnose import blocks, exceptions, lines, steps, windows
 from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue, compiled
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
@@ -27,22 +27,14 @@ from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step
 from remedy.diagnose.unread import Unread
 from remedy.diagnose.unwrap import unwrapped
+from remedy.diagnose.windows import AROUND, REACH
 
-AROUND = 16 << 10  # bytes before and after a hit that are searched
-REACH = lines.WIDEST // 2  # characters of a very long line that are read on either side of a hit
 ENOUGH = 12  # events of one entry in one log; more add nothing
 OF_RANKS = 512  # of an entry that says of each rank how far it came
 WINDOWS = 200  # places in one very long line that are read
 PATIENCE = 5_000  # lines with one literal that are tried in one log
 BLOCKS = "state"  # how the names begin of what blocks show
 SECONDS = 30.0  # of work with patterns a log; 74 MiB of the corpus, again and again, take 3
-
-_DETAILS = frozenset(
-    (
-        *("host", "peer", "rank", "address", "port", "interface", "device", "path", "version"),
-        *("library", "module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
-    )
-)
 
 
 @dataclass
@@ -56,10 +48,12 @@ class Event:
     text: str
     rank: int | None = None
     host: str = ""
+    process: lines.Process = None
     time: float | None = None
     details: dict[str, str] = field(default_factory=dict)
     causes: tuple[CauseWeight, ...] = ()
     meaning: str = ""
+    extent: int = 0  # lines after it that are the message of its exception
 
     @property
     def weight(self) -> float:
@@ -199,7 +193,7 @@ class _Scan:
         )
         for event in self.events:
             event.line = log.number(event.line)
-        tail = lines.clean_text(kept)
+        tail = exceptions.without_ignored(lines.clean_text(kept))
         return LogScan(
             name=self.source.name,
             events=self.events,
@@ -253,7 +247,7 @@ class _Scan:
 
     def _hit(self, buffer: bytes, hit: int) -> int:
         """Try the entries on the line of a hit; return how far it was read, or need not be."""
-        begin, end = _bounds(buffer, hit)
+        begin, end = windows.bounds(buffer, hit)
         if self.lines + 1 in self.fields:
             return end
         raw = buffer[begin:end]
@@ -265,7 +259,7 @@ class _Scan:
         symptoms = {e.id: e for e in entries if self.counts[e.id] < _most(e)}
         if not symptoms:
             return end
-        if _is_cut(buffer, begin, end):
+        if windows.is_cut(buffer, begin, end):
             self.windows = self.windows + 1 if self.lines + 1 in self.unread.wide else 1
             self.unread.wide.add(self.lines + 1)
             if self.windows > WINDOWS:
@@ -274,7 +268,7 @@ class _Scan:
         text = lines.without_guesses(lines.clean(raw))
         read = as_warning(text, buffer, begin)
         for entry in symptoms.values():
-            around = _around(buffer, begin, end, entry.lines) if entry.near else ""
+            around = windows.around(buffer, begin, end, entry.lines) if entry.near else ""
             match = entry.match(read, around)
             if match:
                 self.counts[entry.id] += 1
@@ -296,10 +290,11 @@ class _Scan:
             source=self.source.name,
             line=self.lines + 1,
             text=line.text,
-            rank=line.rank if line.rank is not None else self.rank,
+            rank=self._rank(line),
             host=line.host,
+            process=self._process(line),
             time=self._time(text, buffer, begin),
-            details=details,
+            details=_local(line) | details,
             causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
         )
@@ -308,10 +303,13 @@ class _Scan:
         """Read the exception that a traceback ends with."""
         if self.counts[EXCEPTION] >= 4 * ENOUGH:
             return
+        if exceptions.is_ignored(buffer[max(0, begin - REACH) : begin]):
+            return
         opening = lines.clean(buffer[begin:end])
         following = buffer[end : end + exceptions.LONGEST]
         if exception := exceptions.raised(opening, following):
-            self._raised(opening, exception, buffer, begin)
+            if not exception.passes_on:
+                self._raised(opening, exception, buffer, begin)
         elif len(following) >= AROUND:
             self.unread.tracebacks.add(self.lines + 1)
 
@@ -332,14 +330,22 @@ class _Scan:
                 source=self.source.name,
                 line=self.lines + 1 + exception.after,
                 text=exception.text[:REACH],
-                rank=first.rank if first.rank is not None else self.rank,
+                rank=self._rank(first),
                 host=first.host,
+                process=self._process(first),
                 time=self._time(exception.text, buffer, begin),
-                details={"path": exception.file} if exception.file else {},
+                details=_local(first) | ({"path": exception.file} if exception.file else {}),
                 causes=exception.causes,
                 meaning="the program raised this exception.",
+                extent=exception.extent,
             )
         )
+
+    def _rank(self, line: lines.LogLine) -> int | None:
+        return self.rank if line.rank is None else line.rank
+
+    def _process(self, line: lines.LogLine) -> lines.Process:
+        return self.rank if line.process is None else line.process
 
     def _time(self, text: str, buffer: bytes, begin: int) -> float | None:
         """Return when a line was printed: its time, that of a line a little before, or the last one known."""
@@ -352,6 +358,11 @@ class _Scan:
         if time is not None:
             self.time = time
         return self.time
+
+
+def _local(line: lines.LogLine) -> dict[str, str]:
+    """Return the number of a rank on its host as a detail, where nothing better is known."""
+    return {} if line.local is None or line.rank is not None else {"local_rank": str(line.local)}
 
 
 def _of_block(name: str, sign: blocks.BlockSign) -> Event:
@@ -371,29 +382,3 @@ def _of_block(name: str, sign: blocks.BlockSign) -> Event:
 def _most(entry: Symptom) -> int:
     """Return how many events of an entry one log has at most."""
     return OF_RANKS if entry.role in (Role.GOOD, Role.CONSEQUENCE) else ENOUGH
-
-
-def _bounds(buffer: bytes, hit: int) -> tuple[int, int]:
-    """Return where the line of a hit begins and ends; a progress bar's carriage return ends a line as well."""
-    low = max(0, hit - REACH)
-    begin = max(buffer.rfind(b"\n", low, hit), buffer.rfind(b"\r", low, hit), low - 1) + 1
-    high = min(len(buffer), hit + REACH)
-    ends = [at for mark in (b"\n", b"\r") if (at := buffer.find(mark, hit, high)) >= 0]
-    return begin, min(ends, default=high)
-
-
-def _is_cut(buffer: bytes, begin: int, end: int) -> bool:
-    """Return whether a line goes on before or after what is read of it."""
-    before, after = buffer[max(0, begin - 1) : begin], buffer[end : end + 1]
-    return before not in (b"", b"\n", b"\r") or after not in (b"", b"\n", b"\r")
-
-
-def _around(buffer: bytes, begin: int, end: int, count: int) -> str:
-    before = buffer[max(0, begin - AROUND) : begin].split(b"\n")[-count - 1 :]
-    after = buffer[end : end + AROUND].split(b"\n")[: count + 1]
-    return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[begin:end], *after))
-
-
-def details_of(event: Event) -> dict[str, str]:
-    """Return what an event names that a user can use."""
-    return {key: value for key, value in event.details.items() if key in _DETAILS}

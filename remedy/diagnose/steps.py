@@ -54,13 +54,13 @@ class Step:
 
     Args:
         line: its number in the log.
-        rank: of the process that printed it, None where that is not known.
+        process: that printed it, None where that is not known.
         time: when it was printed, None where it does not say.
         shape: its text without numbers; "" where it reports what was measured, a loss or a rate.
     """
 
     line: int
-    rank: int | None
+    process: lines.Process
     time: float | None
     shape: str = ""
 
@@ -83,7 +83,7 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
             continue
         seen.add(line.text)
         shape = "" if _MEASURED.search(line.text) else _NUMBERS.sub("0", line.text)[:SHAPE]
-        steps.append(Step(number, line.rank, lines.time_of(text), shape))
+        steps.append(Step(number, line.process, lines.time_of(text), shape))
     return tuple(steps)
 
 

@@ -10,15 +10,16 @@ from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.phase import STEPS, after_steps
-from remedy.diagnose.plain import Words
+from remedy.diagnose.plain import PUBLIC, Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
+from remedy.diagnose.refuted import reached_at, seeks
 from remedy.diagnose.scan import LogScan
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
 # What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.
 _ELSEWHERE = re.compile(
-    r"https?://|HTTPS?Connection|huggingface|wandb|\b(?:pip|apt|yum|git|curl|wget)\b|\b(?:INFO|DEBUG)\b"
+    rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\b(?:pip|apt|yum|git|curl|wget)\b|\b(?:INFO|DEBUG)\b"
 )
 
 
@@ -77,9 +78,11 @@ def _is_another(words: Words | None, labels: Collection[str], *, of_others: bool
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
     """Yield the last lines of a log back to one that reports progress, each with how many follow it."""
+    reached = reached_at(scan)
     for after, line in enumerate(reversed(scan.tail.rstrip().splitlines()[-LAST_LINES:])):
         text = lines.without_guesses(line[: lines.WIDEST])
         if is_progress(text):
             return
-        if not (is_reassuring(text) or _ELSEWHERE.search(text)):
+        is_refuted = scan.lines - after < reached and seeks(text)
+        if not (is_refuted or is_reassuring(text) or _ELSEWHERE.search(text)):
             yield after, text

@@ -175,6 +175,8 @@ def _lines(evidence: Iterable[Quote]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for quote in evidence:
         origin = f" rank {quote.rank}" if quote.rank is not None else ""
+        if local := quote.details.get("local_rank"):
+            origin = f" local rank {local}"
         origin += f" on {quote.host}" if quote.host else ""
         parts.append(_whole(f"  {quote.file}:{quote.line}{origin}", style="cyan"))
         text = quote.text.strip()

@@ -15,7 +15,8 @@ from remedy.diagnose.catalogue import Symptom, catalogue, compiled
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.reader import from_text
-from remedy.diagnose.scan import PATIENCE, REACH, WINDOWS, LogScan, index, scan
+from remedy.diagnose.scan import PATIENCE, WINDOWS, LogScan, index, scan
+from remedy.diagnose.windows import REACH
 
 PIECES = (
     *("1", " ", "a", "A", "_", ":", "/", "[", "(", '"', "'", ".", "-", "=", ",", "\x1b["),

@@ -12,11 +12,12 @@ import pytest
 import zstandard
 
 from remedy.diagnose import lines
+from remedy.diagnose.advice import named
 from remedy.diagnose.engine import make_finder
 from remedy.diagnose.gloo_ports import swapped
-from remedy.diagnose.logs import diagnose_paths, diagnose_sources
+from remedy.diagnose.logs import diagnose_lines, diagnose_paths, diagnose_sources
 from remedy.diagnose.reader import Source, sources
-from remedy.diagnose.scan import AROUND
+from remedy.diagnose.windows import AROUND
 from remedy.errors import UsageError
 
 ERROR = b"NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"
@@ -114,14 +115,32 @@ def test_the_state_of_a_progress_bar_is_a_line_of_its_own(tmp_path: Path) -> Non
         ("7: boom", 7, "", "boom"),
         ("[pod/worker-2/pytorch] [rank2]: boom", 2, "worker-2", "boom"),
         ("2026-01-01T10:00:00.1Z stderr F boom", None, "", "boom"),
-        ("gpu01:12:34 [2] NCCL WARN x", 2, "gpu01", "gpu01:12:34 [2] NCCL WARN x"),
+        ("gpu01:12:34 [2] NCCL WARN x", None, "gpu01", "gpu01:12:34 [2] NCCL WARN x"),
+        ("[default1]:boom", None, "", "boom"),
         ("worker-1  | boom", None, "worker-1", "boom"),
         ("gpu07: boom", None, "gpu07", "boom"),
         ("RuntimeError: boom", None, "", "RuntimeError: boom"),
     ],
 )
 def test_prefixes(text: str, rank: int | None, host: str, rest: str) -> None:
-    assert lines.split(text) == lines.LogLine(rest, rank, host)
+    line = lines.split(text)
+    assert (line.text, line.rank, line.host) == (rest, rank, host)
+
+
+@pytest.mark.parametrize(
+    ("text", "process"),
+    [
+        ("[rank3]: RuntimeError: x", 3),
+        ("[default1]:[rank5]: ValueError: x", 5),
+        ("[default1]: boom", "local 1"),
+        ("gpu01:12:34 [2] NCCL WARN x", "local 2"),
+        ("gpu01:12:34 [-1] NCCL WARN x", None),
+        ("[rank3]: gpu01:12:34 [2] NCCL WARN x", 3),
+        ("boom", None),
+    ],
+)
+def test_processes_are_told_apart_without_a_rank(text: str, process: lines.Process) -> None:
+    assert lines.split(text).process == process
 
 
 @pytest.mark.parametrize(
@@ -233,3 +252,18 @@ def test_a_folder_of_compressed_logs_of_ranks(tmp_path: Path) -> None:
     assert found.label == "disk-full"
     assert found.lead is not None
     assert (found.lead.rank, found.lead.line) == (1, 2)
+
+
+def test_the_card_that_nccl_names_is_no_rank() -> None:
+    warned = "gpu02:812:812 [0] NCCL WARN Connect to 10.0.0.9<41235> failed : Connection refused"
+    lead = diagnose_lines({"log": [warned]}).lead
+    assert lead is not None
+    assert (lead.rank, lead.host) == (None, "gpu02")
+    assert "rank" not in named(diagnose_lines({"log": [warned]}))
+
+
+def test_a_number_on_a_host_is_called_local() -> None:
+    found = diagnose_lines({"log": [f"[default3]: {FAILED}"]})
+    assert found.lead is not None
+    assert found.lead.rank is None
+    assert "local rank 3" in named(found)

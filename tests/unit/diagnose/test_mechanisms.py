@@ -228,3 +228,77 @@ def test_an_errno_in_words_of_a_library_is_read() -> None:
     text = "OSError: Unable to open file (name = '/data/part.h5', errno = 2, flags = 0)"
     labels = {c.label for c in diagnose_lines({"log": ["begin", text]}).candidates}
     assert {"application-error", "storage-fault"} <= labels
+
+
+FRAME = '  File "/app/train.py", line 3, in main'
+
+
+def test_an_exception_that_python_ignored_is_no_failure() -> None:
+    ignored = [
+        "Exception ignored in: <function Result.__del__ at 0x7ff112867600>",
+        "Traceback (most recent call last):",
+        FRAME,
+        "ImportError: sys.meta_path is None, Python is likely shutting down",
+    ]
+    assert diagnose_lines({"log": [*STEPS, *ignored, "Training finished"]}).label == "healthy"
+    assert diagnose_lines({"log": [*STEPS, *ignored[1:]]}).label == "application-error"
+    killed = "[2026-11-26 07:49:54,033: ERROR/MainProcess] Process 'Worker-1' exited with 'signal 9 (SIGKILL)'"
+    assert diagnose_lines({"log": [*STEPS, killed, *ignored]}).label == "unknown"
+
+
+@pytest.mark.parametrize(
+    "rule", ["-" * 22, '"""', "", "-- Process 0 terminated with the following error:"]
+)
+def test_an_exception_whose_message_is_another_traceback_says_nothing_itself(rule: str) -> None:
+    lost = "RuntimeError: [gloo/transport/tcp/pair.cc:537] Read error [10.0.0.9]:900: Connection reset by peer"
+    outer = [
+        "Traceback (most recent call last):",
+        FRAME,
+        "submitit.core.utils.FailedJobError: Job (task=0) failed during processing with trace:",
+        rule,
+        "Traceback (most recent call last):",
+        FRAME,
+    ]
+    assert diagnose_lines({"log": [*outer, lost]}).label == "peer-died-timeout"
+    own = [*outer[:3], "Something else was printed", *outer[4:], lost]
+    assert diagnose_lines({"log": own}).label == "application-error"
+
+
+def test_what_a_launcher_prints_below_an_exception_is_not_its_message() -> None:
+    raised = [
+        f"[rank1]: {line}"
+        for line in ("Traceback (most recent call last):", FRAME, "KeyError: 'labels'")
+    ]
+    launcher = ["ERROR:composer.cli.launcher:Rank 1 crashed with exit code 1."]
+    assert diagnose_lines({"log": [*raised, *launcher]}).label == "application-error"
+
+
+def test_an_exception_that_repeats_that_of_another_log_in_fewer_words_is_left_out() -> None:
+    missing = "FileNotFoundError: [Errno 2] No such file or directory"
+    head = ["Traceback (most recent call last):", FRAME]
+    logs = {
+        "driver": ["2026-01-01 10:00:00 start", *head, missing],
+        "worker": [
+            "2026-01-01 10:00:09 task",
+            *head,
+            f"{missing}: '/mnt/lustre/tokens/shard-00017.bin'",
+        ],
+    }
+    assert diagnose_lines(logs).label == "storage-fault"
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("http://gpu77:29510", "hostname-unresolvable"),
+        ("http://head.train.svc:29510", "hostname-unresolvable"),
+        ("https://hub.example.com/api", "application-error"),
+    ],
+)
+def test_an_address_of_the_job_is_none_of_the_web(address: str, label: str) -> None:
+    message = (
+        f"RuntimeError: failed to connect to {address}: transport error: dns error: "
+        "failed to lookup address information: Temporary failure in name resolution"
+    )
+    raised = ["Traceback (most recent call last):", FRAME, message]
+    assert diagnose_lines({"log": raised}).label == label

@@ -13,7 +13,8 @@ from remedy.diagnose.catalogue import Symptom, catalogue
 from remedy.diagnose.decide import decide
 from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.reader import from_text
-from remedy.diagnose.scan import PATIENCE, REACH, index, scan
+from remedy.diagnose.scan import PATIENCE, index, scan
+from remedy.diagnose.windows import REACH
 
 TEXTS = [example for entry in catalogue() for example in entry.examples]
 
