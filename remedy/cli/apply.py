@@ -19,6 +19,7 @@ from remedy.cli.common import (
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.number import Number
 from remedy.cli.pages import check_page, html_option, with_page
+from remedy.cli.paths import FilePath
 from remedy.cli.proof import proof_options
 
 
@@ -28,9 +29,7 @@ from remedy.cli.proof import proof_options
 @COMMANDS_OPTION
 @YES_OPTION
 @click.option("--no-verify", is_flag=True, help="Do not prove the result; the record says so.")
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
-)
+@click.option("--plan", "plan_file", type=FilePath(), help="Carry out exactly this plan file.")
 @click.option(
     "--resume",
     metavar="RUN",

@@ -7,16 +7,17 @@ from pathlib import Path
 import click
 
 from remedy.cli.common import errors_shown
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import out
 from remedy.errors import UsageError
 from remedy.files import STANDARD, at_home
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+@click.argument("plan_file", metavar="PLAN", type=FilePath())
 @click.option(
     "--key",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     default=Path("~/.ssh/id_ed25519"),
     show_default=True,
     help="A private key, or the public key of one in the agent.",

@@ -14,6 +14,7 @@ from remedy.cli.common import Options, errors_shown, home_of, host_options, open
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.document import print_document
 from remedy.cli.one_of import OneOf
+from remedy.cli.paths import FilePath
 from remedy.cli.plain import print_csv
 from remedy.cli.terminal import err, out
 from remedy.errors import RemedyError, UsageError
@@ -156,7 +157,7 @@ def accept(yes: bool, **options: Any) -> None:
 
 
 @audit.command()
-@click.argument("inventory", type=click.Path(path_type=Path))
+@click.argument("inventory", type=FilePath())
 @click.option(
     "--format",
     "form",

@@ -18,6 +18,7 @@ import click
 from remedy.cli import document, names, plain
 from remedy.cli.interrupt import received
 from remedy.cli.next_step import to_copy
+from remedy.cli.paths import FilePath
 from remedy.errors import InventoryError, OutputError, PlanFileError, RemedyError, UsageError
 from remedy.files import STANDARD, begins_with, full_path
 from remedy.text import quoted
@@ -54,10 +55,10 @@ class Options:
 def host_options(function: F) -> F:
     """Add the inventory argument and the common options to a command."""
     decorators = (
-        click.argument("inventory", type=click.Path(path_type=Path)),
+        click.argument("inventory", type=FilePath()),
         click.option(
             "--spec",
-            type=click.Path(path_type=Path),
+            type=FilePath(),
             help="remedy.yaml to use; default: the one beside the inventory.",
         ),
         click.option(

@@ -11,6 +11,7 @@ import click
 from remedy.cli.common import Options, errors_shown, opened, refuse_both
 from remedy.cli.document import print_document
 from remedy.cli.next_step import to_copy, typed
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import err, out
 from remedy.text import amount, counted
 
@@ -23,14 +24,14 @@ LONG, MANY = 8 << 20, 2000
 
 
 @click.command()
-@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("logs", nargs=-1, required=True, type=FilePath(allow_dash=True))
 @click.option(
     "--inventory",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Probe these hosts too: confirm or refute each candidate from their real state.",
 )
 @click.option("--limit", multiple=True, metavar="HOSTS", help="Only these hosts of the inventory.")
-@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
+@click.option("--spec", type=FilePath(), help="remedy.yaml to use.")
 @click.option("--all", "show_all", is_flag=True, help="Every candidate, with all its lines.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout, the rest on stderr."

@@ -13,6 +13,7 @@ from remedy.cli.document import print_document
 from remedy.cli.number import Number
 from remedy.cli.one_of import OneOf
 from remedy.cli.pages import check_page, html_option, write_page
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import err, out
 from remedy.files import full_path
 from remedy.text import counted, quoted
@@ -25,7 +26,7 @@ VERDICTS = {"proved": True, "not-proved": False, "none": None}
 
 
 @click.command()
-@click.argument("inventory", type=click.Path(path_type=Path))
+@click.argument("inventory", type=FilePath())
 @click.option(
     "--host",
     "hosts",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remedy.cli.common import errors_shown
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import out
 from remedy.errors import UsageError
 from remedy.files import create_whole
@@ -55,7 +56,7 @@ class _Init(click.Command):
 )
 @click.option(
     "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilePath(file_okay=False),
     default=Path(),
     help="Where to write; default: the current folder.",
 )

@@ -14,6 +14,7 @@ from rich.table import Table
 from remedy.cli.common import errors_shown
 from remedy.cli.document import print_document
 from remedy.cli.number import Number
+from remedy.cli.paths import FilePath
 from remedy.cli.plain import say
 from remedy.cli.terminal import out
 from remedy.errors import LabError, RemedyError
@@ -170,7 +171,7 @@ def _table(current: LabStatus) -> Table:
     "--faults",
     "files",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FilePath(exists=True, dir_okay=False),
     metavar="FILE",
     help="Know the faults that this Python file declares, too.",
 )

@@ -13,6 +13,7 @@ import click
 
 from remedy.cli import document
 from remedy.cli.common import check_output
+from remedy.cli.paths import FilePath
 from remedy.cli.plain import say
 from remedy.errors import UsageError
 from remedy.files import STANDARD, write_output
@@ -31,7 +32,7 @@ def html_option(words: str) -> Callable[[F], F]:
     """
     return click.option(
         "--html",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FilePath(dir_okay=False),
         metavar="FILE",
         help=f"Also write a page to FILE: {words}.",
     )

@@ -19,6 +19,7 @@ from remedy.cli.common import (
     reports,
 )
 from remedy.cli.pages import check_page, html_option, write_page
+from remedy.cli.paths import FilePath
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 @host_options
 @remedy_options
 @COMMANDS_OPTION
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the plan to this file."
-)
+@click.option("-o", "--output", type=FilePath(), help="Write the plan to this file.")
 @html_option("the plan, which remedy changes which hosts, and every command")
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when changes are pending.")
 def plan(

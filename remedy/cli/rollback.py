@@ -18,6 +18,7 @@ from remedy.cli.common import (
 )
 from remedy.cli.consent import YES_OPTION, consent_to, hosts_question
 from remedy.cli.pages import check_page, html_option, with_page, write_page
+from remedy.cli.paths import FilePath
 
 
 @click.command()
@@ -31,12 +32,10 @@ from remedy.cli.pages import check_page, html_option, with_page, write_page
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Only write the plan that takes RUN back, to be approved.",
 )
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out exactly this plan file."
-)
+@click.option("--plan", "plan_file", type=FilePath(), help="Carry out exactly this plan file.")
 @COMMANDS_OPTION
 @html_option("what was taken back and how each host ended; with -o the plan, to the last byte")
 def rollback(

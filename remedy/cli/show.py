@@ -15,6 +15,7 @@ from remedy.cli.common import Options, errors_shown, home_of, opened
 from remedy.cli.document import print_document
 from remedy.cli.next_step import HERE, note_inventory
 from remedy.cli.pages import check_page, html_option, write_page
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import err, out
 from remedy.errors import PlanFileError, RemedyError, UsageError
 from remedy.files import STANDARD, full_path
@@ -37,18 +38,18 @@ _CHANGE_NOTHING = {
 @click.argument("plan_or_run")
 @click.option(
     "--home",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     default=HERE,
     show_default=True,
     help="The .remedy folder that holds the run, or the folder of the inventory.",
 )
 @click.option(
     "--inventory",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Of a run: its inventory; the hosts are asked for their receipts of it.",
 )
 @click.option("--limit", multiple=True, metavar="HOSTS", help="Ask only these hosts.")
-@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
+@click.option("--spec", type=FilePath(), help="remedy.yaml to use.")
 @click.option("-K", "--ask-sudo-password", is_flag=True, help="Ask once for the sudo password.")
 @html_option("the plan to the last byte, or the run as the journal has it")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: the plan, or the run.")

@@ -17,6 +17,7 @@ from remedy.cli.common import cooperate, errors_shown
 from remedy.cli.consent import YES_OPTION, ask
 from remedy.cli.interrupt import NAMES, leave, number_of, received
 from remedy.cli.next_step import to_copy
+from remedy.cli.paths import FilePath
 from remedy.cli.terminal import Terminal, err, out
 from remedy.errors import ChangedKeyError, RemedyError, RevokedKeyError
 from remedy.text import counted, folded, limited, quoted
@@ -58,7 +59,7 @@ class TrustProgress:
 
 
 @click.command()
-@click.argument("inventory", type=click.Path(path_type=Path))
+@click.argument("inventory", type=FilePath())
 @click.option(
     "--limit", multiple=True, metavar="HOSTS", help="Only these hosts, such as gpu[01-08]."
 )
@@ -68,7 +69,7 @@ class TrustProgress:
     metavar="HOSTS",
     help="Accept the changed key of these hosts, because they were replaced.",
 )
-@click.option("--spec", type=click.Path(path_type=Path), help="remedy.yaml to use.")
+@click.option("--spec", type=FilePath(), help="remedy.yaml to use.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout, the rest on stderr."
 )

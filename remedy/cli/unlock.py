@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from remedy.cli.common import Options, host_options, make_room_for, opened
+from remedy.cli.paths import FilePath
 
 
 @click.command()
@@ -19,12 +20,10 @@ from remedy.cli.common import Options, host_options, make_room_for, opened
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Only write what --force would do, to be approved.",
 )
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path), help="What was approved for --force."
-)
+@click.option("--plan", "plan_file", type=FilePath(), help="What was approved for --force.")
 def unlock(
     run: str, force: bool, output: Path | None, plan_file: Path | None, **options: Any
 ) -> None:

@@ -96,9 +96,11 @@ def selected(inventory: Hosts, text: str, option: str) -> set[str]:
     raise_together(errors)
     if not hosts:
         argument = f"{option} {text}" if text.strip() else f"{option} with an empty text"
+        # Without --replace no host's changed key is accepted, not that of all.
+        hint = "Name a host" if option == "--replace" else f"Leave {option} out for all hosts"
         raise InventoryError(
             f"{argument} selects no host of {inventory.path}",
-            next_step=f"Leave {option} out for all hosts. {_known(inventory)}",
+            next_step=f"{hint}. {_known(inventory)}",
         )
     return hosts
 

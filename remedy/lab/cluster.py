@@ -50,7 +50,7 @@ class Lab:
         lab = record.read(self.paths)
         if lab is None:
             raise LabError(
-                f"The lab {self.paths.name!r} is not running.", next_step="Start it: remedy lab up"
+                f"the lab {self.paths.name!r} is not running", next_step="Start it: remedy lab up"
             )
         return lab
 
@@ -165,24 +165,24 @@ class Lab:
         kind = (options.prefix, options.containers, options.mpi, options.release, options.life)
         if lab is not None and (lab.prefix, lab.docker, lab.mpi, lab.release, lab.life) != kind:
             raise LabError(
-                f"The lab {paths.name!r} runs already, with different names or a different kind of host.",
+                f"the lab {paths.name!r} runs already, with different names or a different kind of host",
                 next_step="`remedy lab down` first.",
             )
         if lab is not None and len(lab.hosts) > options.count:
             raise LabError(
-                f"The lab {paths.name!r} runs already, with {counted(len(lab.hosts), 'host')}.",
+                f"the lab {paths.name!r} runs already, with {counted(len(lab.hosts), 'host')}",
                 next_step="`remedy lab down` first for a smaller one.",
             )
         if lab is not None and lab.life == "slurm" and len(lab.hosts) < options.count:
             raise LabError(
-                f"The lab {paths.name!r} is a Slurm cluster, which does not grow: each host knows all others "
-                "from its first boot on.",
+                f"the lab {paths.name!r} is a Slurm cluster, which does not grow: each host knows all others "
+                "from its first boot on",
                 next_step="`remedy lab down` first.",
             )
         if lab is not None and net.capacity(lab.cluster) < options.count:
             raise LabError(
-                f"The network of the lab {paths.name!r}, {lab.cluster}, holds "
-                f"{net.capacity(lab.cluster)} hosts, and cannot grow to {options.count}.",
+                f"the network of the lab {paths.name!r}, {lab.cluster}, holds "
+                f"{net.capacity(lab.cluster)} hosts, and cannot grow to {options.count}",
                 next_step="`remedy lab down` first.",
             )
         if lab is None:
@@ -195,8 +195,8 @@ class Lab:
         ]
         if [host.name for host in hosts[: len(lab.hosts)]] != [host.name for host in lab.hosts]:
             raise LabError(
-                f"A lab of {counted(len(lab.hosts), 'host')} cannot grow to {options.count}: "
-                "their names have fewer digits.",
+                f"a lab of {counted(len(lab.hosts), 'host')} cannot grow to {options.count}: "
+                "their names have fewer digits",
                 next_step="`remedy lab down` first.",
             )
         lab = lab.model_copy(update={"hosts": hosts, "phase": "starting"})

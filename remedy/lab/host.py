@@ -243,7 +243,7 @@ class Host:
         before = self.boot_id()
         if before is None:
             raise LabError(
-                f"{self.name} is not running.", next_step="`remedy lab up` starts it again."
+                f"{self.name} is not running", next_step="`remedy lab up` starts it again."
             )
         self.run(["systemctl", "reboot"])
         self.wait(seconds, unlike=before)
@@ -290,7 +290,7 @@ class Host:
         leader = self.leader()
         if leader is None:
             raise LabError(
-                f"{self.name} is not running.", next_step="`remedy lab up` starts it again."
+                f"{self.name} is not running", next_step="`remedy lab up` starts it again."
             )
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
         enter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid"]
@@ -317,7 +317,7 @@ class Host:
             )
         except subprocess.TimeoutExpired as error:
             raise LabError(
-                f"{self.name}: `{shlex.join(words)}` did not end within {seconds:.0f} seconds.",
+                f"{self.name}: `{shlex.join(words)}` did not end within {seconds:.0f} seconds",
                 next_step=machine.AGAIN,
             ) from error
 

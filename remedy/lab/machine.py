@@ -189,7 +189,7 @@ def remove_tree(folder: Path) -> None:
     held = mounts_below(folder)
     if held:
         raise LabError(
-            f"{held[0]} is still mounted, so {folder} was not removed.",
+            f"{held[0]} is still mounted, so {folder} was not removed",
             next_step=f"See what holds it (fuser -vm {held[0]}), end that, and try again.",
         )
     if folder.exists():

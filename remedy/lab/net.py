@@ -59,7 +59,7 @@ def choose(networks: Iterable[str], hosts: int = 1) -> tuple[str, str]:
             if not any(mine.overlaps(net) for mine in pair for net in used4):
                 return str(pair[0]), str(pair[1])
     raise LabError(
-        "Every address range the lab could use is in use on this machine.",
+        "every address range the lab could use is in use on this machine",
         next_step=f"Free one /{prefix} in each of two of these: {', '.join(sum(RANGES, ()))}.",
     )
 

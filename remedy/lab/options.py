@@ -49,16 +49,16 @@ class UpOptions:
         """
         if not 1 <= self.count <= net.MAX_HOSTS:
             raise UsageError(
-                f"A lab cannot have {self.count} hosts.", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
+                f"a lab cannot have {self.count} hosts", next_step=f"Ask for 1 to {net.MAX_HOSTS}."
             )
         if not _PREFIX.fullmatch(self.prefix):
             raise UsageError(
-                f"Host names cannot begin with {self.prefix!r}.",
+                f"host names cannot begin with {self.prefix!r}",
                 next_step="Use a short prefix of lower-case letters, digits and dashes, such as gpu.",
             )
         if not _RELEASE.fullmatch(self.release):
             raise UsageError(
-                f"{self.release!r} is not a release's code name.",
+                f"{self.release!r} is not a release's code name",
                 next_step="Give one of this machine's distribution, such as trixie for Debian 13.",
             )
 

@@ -47,14 +47,14 @@ class LabPaths:
         name = name or os.environ.get(NAME_VARIABLE) or DEFAULT_NAME
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"A lab cannot be called {name!r}.",
+                f"a lab cannot be called {name!r}",
                 next_step="Use up to 31 lower-case letters, digits and dashes.",
             )
         base = base or Path(os.environ.get(DIR_VARIABLE) or DEFAULT_DIR)
         base = Path(os.path.abspath(base))  # noqa: PTH100 (resolve() would follow links, and the tag with them)
         if not _PATH.fullmatch(str(base)):
             raise UsageError(
-                f"The lab cannot live in {str(base)!r}.",
+                f"the lab cannot live in {str(base)!r}",
                 next_step=f"Set {DIR_VARIABLE} to a path of letters, digits and . _ - +.",
             )
         return cls(base, name)

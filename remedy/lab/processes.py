@@ -133,7 +133,7 @@ def kill_hosts(paths: LabPaths, hosts: Sequence[str] | None) -> None:
         machine.wait_gone(remaining, 5.0)
     else:
         raise LabError(
-            f"Processes {remaining} of the lab do not end.", next_step="Run the command again."
+            f"processes {remaining} of the lab do not end", next_step="Run the command again."
         )
     for name in names:
         for cgroup in host_cgroups(paths, name):

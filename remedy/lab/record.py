@@ -14,6 +14,7 @@ from remedy.files import write_whole
 from remedy.lab.events import Listener, emit
 from remedy.lab.life import Life
 from remedy.lab.paths import LabPaths
+from remedy.text import folded
 from remedy.values import Record
 
 
@@ -57,8 +58,8 @@ class LabRecord(Record):
         for record in self.hosts:
             if record.name == name:
                 return record
-        known = ", ".join(record.name for record in self.hosts)
-        raise UsageError(f"The lab has no host {name!r}.", next_step=f"It runs: {known}.")
+        known = folded(record.name for record in self.hosts)
+        raise UsageError(f"the lab has no host {name!r}", next_step=f"It runs: {known}")
 
 
 def read(paths: LabPaths) -> LabRecord | None:
@@ -78,12 +79,12 @@ def read(paths: LabPaths) -> LabRecord | None:
         return None
     except PermissionError as error:
         raise LabError(
-            f"{paths.state} cannot be read: labs belong to root.",
+            f"{paths.state} cannot be read: labs belong to root",
             next_step="Run the command with sudo.",
         ) from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise LabError(
-            f"{paths.state} is not a lab's state file ({type(error).__name__}).",
+            f"{paths.state} is not a lab's state file ({type(error).__name__})",
             next_step="`remedy lab down` removes what is left of that lab.",
         ) from error
 

@@ -194,7 +194,7 @@ def _bootstrap(base: Path, part: Path, archive: sources.Archive) -> None:
         )
     if done.returncode != 0:
         raise LabError(
-            f"debootstrap could not build {archive.suite} from {archive.mirror}.",
+            f"debootstrap could not build {archive.suite} from {archive.mirror}",
             next_step=f"Its output is in {log}; try again once the archive can be reached.",
         )
 
@@ -241,7 +241,7 @@ def _install(part: Path, archive: sources.Archive, packages: list[str]) -> None:
             """Run apt-get in the new root, to its good end."""
             if apt("apt-get", *words) != 0:
                 raise LabError(
-                    f"apt-get {words[0]} failed in the hosts' new root file system.",
+                    f"apt-get {words[0]} failed in the hosts' new root file system",
                     next_step=f"Its output is in {log}.",
                 )
 

@@ -95,8 +95,8 @@ def find(etc: Path = Path("/etc")) -> Archive:
     suite = release.get("VERSION_CODENAME", "")
     if not suite or not (etc / "apt").is_dir():
         raise LabError(
-            "The lab builds its hosts with debootstrap from this machine's apt sources; this is "
-            f"{release.get('PRETTY_NAME', 'an unknown system')}.",
+            "the lab builds its hosts with debootstrap from this machine's apt sources; this is "
+            f"{release.get('PRETTY_NAME', 'an unknown system')}",
             next_step="Run the lab on Debian or Ubuntu, for instance in a virtual machine.",
         )
     archives: list[Archive] = []
@@ -112,6 +112,6 @@ def find(etc: Path = Path("/etc")) -> Archive:
         if archive.mirror.startswith(("http://", "https://", "file:")):
             return archive
     raise LabError(
-        f"No apt source of this machine offers the main part of {suite!r} by http, https or file.",
+        f"no apt source of this machine offers the main part of {suite!r} by http, https or file",
         next_step=f"Add such a source under {etc}/apt/sources.list.d/.",
     )

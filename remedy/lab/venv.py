@@ -53,7 +53,7 @@ def find(root: Path, *, foreign: bool = False) -> Environment | None:
     if answer is None or not answer["torch"]:
         if named:
             raise LabError(
-                f"{VARIABLE} names {named}, and there is no Python with torch.",
+                f"{VARIABLE} names {named}, and there is no Python with torch",
                 next_step=f"Name a virtual environment that has torch, or unset {VARIABLE}.",
             )
         return None

@@ -22,6 +22,7 @@ from remedy.sentences import by_sentence
 from remedy.text import clipped, counted, folded, limited, to_paste
 
 PROVED = {True: "proved", False: "NOT proved", None: "not verified"}
+PART = "proved in part"
 WIDTH = 260
 """Characters of the reason of a proof."""
 NO_ANSWER = "begun, and the journal has no answer"
@@ -48,13 +49,19 @@ def run_line(story: Story) -> str:
     """Return a run in one line."""
     changes = counted(story.count, "change")
     if result := own_end(story):
-        return f"{story.run}  {story.mode:<10}{changes:<13}{result:<24}{story.by}"
+        return f"{story.run}  {story.mode:<10}{changes:<13}{result:<27}{story.by}"
     ended = f"exit {story.exit_code}" if story.exit_code is not None else "not ended"
-    proved = READ_ONLY.get(story.mode, PROVED[story.proved])
-    line = f"{story.run}  {story.mode:<10}{changes:<13}{ended:<11}{proved:<13}{story.by}"
+    proved = READ_ONLY.get(story.mode, proof_of(story))
+    line = f"{story.run}  {story.mode:<10}{changes:<13}{ended:<11}{proved:<16}{story.by}"
     relation = f"of {story.of}" if story.of else f"resumes {story.resumes}" * bool(story.resumes)
     notes = ", ".join(filter(None, (relation, choice_of(story))))
     return f"{line}  ({notes})" if notes else line.rstrip()
+
+
+def proof_of(story: Story) -> str:
+    """Return how the proof of a run ended; hosts that could not be reached, say, are not in a part of one."""
+    is_part = story.proved and story.exit_code not in (0, None)
+    return PART if is_part else PROVED[story.proved]
 
 
 def choice_of(story: Story) -> str:
@@ -104,12 +111,13 @@ def render_run(
     elif story.exit_code is None:
         parts.append(Text("  not ended: the journal ends before the run did", style="red"))
     if story.proved is not None:
-        style = "green" if story.proved else "red"
+        proof = proof_of(story)
+        style = "yellow" if proof == PART else "green" if story.proved else "red"
         reason, caveat = with_caveat(story.reason)
-        parts.append(Text(f"  {PROVED[story.proved]}: {clipped(reason, WIDTH)}", style=style))
+        parts.append(Text(f"  {proof}: {clipped(reason, WIDTH)}", style=style))
         parts += [Text(f"  {caveat}", style="yellow")] if caveat else []
     elif story.exit_code is not None and story.mode not in READ_ONLY:
-        parts.append(Text(f"  {PROVED[None]}", style="yellow"))
+        parts.append(Text(f"  {proof_of(story)}", style="yellow"))
     return Group(*parts)
 
 

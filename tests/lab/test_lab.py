@@ -287,7 +287,7 @@ def test_a_fault_of_a_users_file_breaks_the_hosts_that_are_named(
     # Without the file nobody knows it, and nothing is done.
     unknown = break_(first, "no-route")
     assert unknown.returncode != 0
-    assert "There is no fault 'no-route'" in unknown.stderr
+    assert "there is no fault 'no-route'" in unknown.stderr
     assert not broken(first)
     done = break_("--faults", str(file), first, "no-route")
     assert done.returncode == 0, done.stderr

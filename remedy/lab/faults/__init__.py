@@ -124,7 +124,7 @@ def check_names(names: Iterable[str]) -> None:
 def _unknown(name: str) -> UsageError:
     near = get_close_matches(name, _faults, n=1)
     return UsageError(
-        f"There is no fault {name!r}.",
+        f"there is no fault {name!r}",
         next_step=f"Did you mean {near[0]!r}?" if near else "See all: remedy lab break --list",
     )
 

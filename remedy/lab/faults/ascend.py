@@ -38,7 +38,7 @@ def ascend_host(host: Host) -> None:
 )
 def wrong_hccn_conf(host: Host) -> None:
     if not host.peers:
-        raise LabError(f"{host.name} has no peers.", next_step="It needs a lab of two hosts.")
+        raise LabError(f"{host.name} has no peers", next_step="It needs a lab of two hosts.")
     peer = host.peers[0].number
     lines = _lines(host.record.number).replace(
         f"192.168.101.{host.record.number}\n".encode(), f"192.168.101.{peer}\n".encode()

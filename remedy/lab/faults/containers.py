@@ -44,7 +44,7 @@ def start_docker(host: Host) -> None:
     """
     if host.run("command -v dockerd").returncode != 0:
         raise LabError(
-            f"There is no Docker on {host.name}.",
+            f"there is no Docker on {host.name}",
             next_step="Bring the lab up with it: remedy lab up --docker",
         )
     host.must(["systemctl", "enable", "--now", "docker.service"])

@@ -29,9 +29,7 @@ def _peer(host: Host) -> HostRecord:
     """Return the host after this one, round the lab."""
     later = [peer for peer in host.peers if peer.number > host.record.number]
     if not host.peers:
-        raise LabError(
-            f"{host.name} has no peers.", next_step="The fault needs a lab of two hosts."
-        )
+        raise LabError(f"{host.name} has no peers", next_step="The fault needs a lab of two hosts.")
     return (later or host.peers)[0]
 
 

@@ -134,7 +134,7 @@ def torchrun(host: Host, port: int = 29500) -> list[str]:
         LabError: there is no torch on this machine.
     """
     if host.lab.python is None:
-        raise LabError("There is no torch on this machine.", next_step="Install it: see README.md.")
+        raise LabError("there is no torch on this machine", next_step="Install it: see README.md.")
     address = host.record.cluster_address
     options = ["--nnodes", "2", "--node-rank", "0", "--nproc-per-node", "1"]
     where = ["--master-addr", address, "--master-port", str(port)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from remedy.audit.story import Story
 from remedy.plan import Plan
 from remedy.report import folding
+from remedy.report.audit import PART as PART_WORDS
 from remedy.report.audit import own_end
 from remedy.report.folding import Fold, Specimen, Words
 from remedy.report.pages.map import SquareKind
@@ -19,7 +20,7 @@ from remedy.templating import render_page
 from remedy.text import counted, fold, folded
 
 PROVED = SquareKind("proved", "ok", "P")
-PART = SquareKind("proved in part", "doubt", "H")
+PART = SquareKind(PART_WORDS, "doubt", "H")
 RED = SquareKind("not proved", "worst", "N")
 FAILED = SquareKind("failed or refused", "worse", "F")
 CUT_OFF = SquareKind("not ended", "doubt", "E")

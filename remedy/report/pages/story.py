@@ -8,7 +8,7 @@ from types import MappingProxyType
 from remedy.audit.story import Story
 from remedy.errors import RemedyError
 from remedy.plan import Plan
-from remedy.report.audit import choice_of, own_end, render_run
+from remedy.report.audit import PART, choice_of, own_end, render_run
 from remedy.report.pages.sheet import Sheet, lines_of
 from remedy.report.whole import render_body
 from remedy.runs.outcome import OK, PENDING
@@ -67,7 +67,7 @@ def _state(story: Story) -> tuple[str, str]:
     if story.proved is False:
         return "not proved", "bad"
     if story.proved:
-        part = f"proved, but exit code {story.exit_code}", "part"  # some hosts had no part in it
+        part = f"{PART}, exit code {story.exit_code}", "part"  # some hosts had no part in it
         return part if story.exit_code != OK else ("proved", "good")
     look = "part" if story.exit_code in (OK, PENDING) else "bad"
     return f"ended with exit code {story.exit_code}, not verified", look

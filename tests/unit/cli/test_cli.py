@@ -237,7 +237,7 @@ def test_what_the_lab_cannot_do_is_told_as_everything_else_is() -> None:
     result = remedy("lab", "--name", "../up", "down")
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        "error: A lab cannot be called '../up'.",
+        "error: a lab cannot be called '../up'",
         "  Use up to 31 lower-case letters, digits and dashes.",
     ]
 

@@ -37,6 +37,31 @@ def commands() -> Iterator[tuple[list[str], click.Command]]:
         yield from walk([name], command)
 
 
+def test_an_empty_word_is_no_file_of_any_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a variable of the shell that is not set: it would be the current folder."""
+    monkeypatch.chdir(tmp_path)
+    count = 0
+    for words, command in commands():
+        for parameter in command.params:
+            if not isinstance(parameter.type, click.Path):
+                continue
+            count += 1
+            arguments = [a for a in command.params if isinstance(a, click.Argument)]
+            others = (
+                ["x" for a in arguments[: arguments.index(parameter)]]
+                if parameter in arguments
+                else []
+            )
+            option = [parameter.opts[-1]] if isinstance(parameter, click.Option) else []
+            result = call(*words, *others, *option, "")
+            assert result.exit_code == 2, (words, parameter.name)
+            assert "an empty word names no file" in result.stderr, (words, parameter.name)
+    assert count > 30
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_metavar_is_broken_over_two_lines() -> None:
     seen = 0
     for words, command in commands():

@@ -70,7 +70,7 @@ def test_a_text_selects(text: str, chosen: str) -> None:
         ("", "--limit with an empty text selects no host", "Leave --limit out"),
         ("  ", "--limit with an empty text selects no host", "Leave --limit out"),
         (",", "--limit , selects no host", "Leave --limit out"),
-        ("gpu01!gpu01", "selects no host", "Leave --limit out"),
+        ("gpu01!gpu01", "selects no host", "Leave --limit out for all hosts."),
         ("gpu01&gpu02", "selects no host", "Leave --limit out"),
         ("!gpu01", "a name is missing before '!gpu01'", "gpu[01-08]!gpu03"),
         ("gpu01!", "a name is missing after '!'", "gpu[01-08]!gpu03"),
@@ -185,3 +185,9 @@ def test_a_range_without_end_is_refused_before_it_fills_the_memory() -> None:
 def test_hosts_behind_limit_are_quoted_for_a_shell() -> None:
     assert limited(["gpu02", "gpu01"]) == "'gpu[01-02]'"
     assert limited(["gpu01"]) == "gpu01"
+
+
+def test_no_hosts_to_be_replaced_are_not_all_of_them() -> None:
+    with pytest.raises(InventoryError) as refused:
+        FLEET.select([""], "--replace")
+    assert refused.value.next_step.startswith("Name a host. Hosts: ")

@@ -82,7 +82,7 @@ def test_another_file_in_its_place_is_an_error_with_a_next_step(paths: LabPaths,
 
 
 def test_an_unknown_host_is_told_with_the_known_ones(paths: LabPaths) -> None:
-    with pytest.raises(UsageError, match="gpu01, gpu02"):
+    with pytest.raises(UsageError, match=r"gpu\[01-02\]"):
         _lab(paths).host("gpu03")
 
 

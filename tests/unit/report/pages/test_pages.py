@@ -133,7 +133,7 @@ def test_the_page_of_a_run_with_somebody_elses_plan_shows_the_command_itself() -
     ("values", "heading"),
     [
         ({"exit_code": 0, "proved": True}, "proved"),
-        ({"exit_code": 5, "proved": True}, "proved, but exit code 5"),
+        ({"exit_code": 5, "proved": True}, "proved in part, exit code 5"),
         ({"exit_code": 3, "proved": False}, "not proved"),
         ({"exit_code": None, "proved": True}, "not ended"),
         ({"exit_code": 1}, "ended with exit code 1, not verified"),
