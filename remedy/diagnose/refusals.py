@@ -34,7 +34,7 @@ _MEANINGS = (
     words(
         r"(?:ibv|verbs|mlx\d|rdma|RDMA|register|reg_mr|\bQP\b|mlock|pinned)"
         r".{0,200}(?:Cannot allocate memory|ENOMEM)"
-        r"|RLIMIT_MEMLOCK|max locked memory",
+        r"|RLIMIT_MEMLOCK|max locked memory(?! +\(kbytes| +\w+ +\w+ +bytes)",
         ("memlock-limit", 0.58),
         ("gdr-peermem", 0.45),
         ("ib-misconfig", 0.35),

@@ -19,7 +19,7 @@ from remedy.diagnose.scan import LogScan
 LAST_LINES = 25  # at the end of a log: what stands before was survived
 # What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.
 _ELSEWHERE = re.compile(
-    rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\b(?:pip|apt|yum|git|curl|wget)\b|\b(?:INFO|DEBUG)\b"
+    rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\bunix:/|\b(?:pip|apt|yum|git|curl|wget)\b|\b(?:INFO|DEBUG)\b"
 )
 
 

@@ -125,16 +125,20 @@ def _named(text: str, hosts: Sequence[str], groups: Mapping[str, Sequence[str]])
                 owners[host].append(name)
     several = {host: of for host, of in owners.items() if len(of) > 1}
     if several:
-        host, of = next(iter(several.items()))
-        more = f", as {counted(len(several) - 1, 'other host')}" if len(several) > 1 else ""
+        of = next(iter(several.values()))
+        alike = [host for host, others in several.items() if others == of]
+        are = "is" if len(alike) == 1 else "are"
+        rest = len(several) - len(alike)
+        more = f"; {counted(rest, 'other host')} in several groups" if rest else ""
         raise SpecError(
-            f"verify.divide is {text}: {host} is in {listed(of)}{more}", next_step=NEXT_STEP
+            f"verify.divide is {text}: {fold(alike)} {are} in {counted(len(of), 'group')}, {listed(of)}{more}",
+            next_step=NEXT_STEP,
         )
     lacking = [host for host, of in owners.items() if not of]
     if lacking:
         raise SpecError(
             f"verify.divide is {text}: {fold(lacking)} would be in no group",
-            next_step=f"{NEXT_STEP} Or leave the host out: --limit '*!{fold(lacking)}'",
+            next_step=f"{NEXT_STEP} Or without: --limit '*!{fold(lacking)}'",
         )
     members = {name: tuple(host for host in hosts if name in owners[host]) for name in names}
     return [HostGroup(name, part) for name, part in members.items() if part]

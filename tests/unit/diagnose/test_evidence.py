@@ -83,7 +83,10 @@ UP = ("Active", "LinkUp", "InfiniBand")
 
 @pytest.mark.parametrize("output", sorted(TOOLS.glob("*.txt")), ids=lambda output: output.stem)
 def test_a_healthy_host_is_not_called_faulty(output: Path) -> None:
-    """Whole outputs of tools on hosts that worked, an H200 among them; its numbers are taken out."""
+    """What tools print of hosts that work: an H200 and what runs beside it, its numbers taken out.
+
+    Adapters, switches, schedulers and other cards are in the tools' form, written down by hand.
+    """
     found = diagnose_paths([output])
     assert found.label == "unknown"
     assert not found.lead
@@ -121,6 +124,12 @@ def test_one_value_makes_it_faulty(line: str, broken: str) -> None:
 )
 def test_ports_of_ibstat(ports: list[tuple[str, str, str]], label: str) -> None:
     assert diagnose_lines({"ibstat": _ports(*ports)}).label == label
+
+
+def test_a_port_without_a_cable_at_boot_is_a_hint_alone() -> None:
+    diagnosis = diagnose_lines({"dmesg": ["mlx5_core 0000:a1:00.0 eth3: Link down"]})
+    assert diagnosis.label == "unknown"
+    assert diagnosis.candidates[0].label == "ib-link-fault"
 
 
 def test_a_record_of_the_journal_is_a_line() -> None:

@@ -14,7 +14,13 @@ from remedy.spec import VerifySpec
 from remedy.verify.allreduce.division import Division, divide
 
 HOSTS = tuple(f"gpu{number:02}" for number in range(1, 9))
-RACKS = {"rack1": HOSTS[:4], "rack2": HOSTS[4:], "odd": HOSTS[::2], "inventory": HOSTS}
+RACKS = {
+    "rack1": HOSTS[:4],
+    "rack2": HOSTS[4:],
+    "odd": HOSTS[::2],
+    "last": HOSTS[7:],
+    "inventory": HOSTS,
+}
 
 
 def divided(by: int | str, hosts: tuple[str, ...] = HOSTS, **settings: Any) -> Division:
@@ -78,7 +84,8 @@ def test_where_nothing_is_to_be_divided_it_is_one_all_reduce(
     ("by", "reason"),
     [
         ("rack1", "verify.divide is rack1: gpu[05-08] would be in no group"),
-        ("rack*,odd", "gpu01 is in rack1, odd, as 3 other hosts"),
+        ("rack*,odd", "gpu[01,03] are in 2 groups, rack1, odd; 2 other hosts in several groups"),
+        ("rack1,rack2,last", ": gpu08 is in 2 groups, rack2, last"),
         ("rack[1-3]", "the inventory has no group rack3"),
         ("rack[1", "rack[1 is no list of names"),
     ],
