@@ -193,3 +193,8 @@ def notes_folded(notes: Iterable[str]) -> list[str]:
         f"{fold(s.host for s in group)}: {as_one(group)}" if group[0].host else group[0].text
         for group in in_groups(sentences)
     ]
+
+
+def without_host(name: str, text: str) -> str:
+    """Return a sentence about a host without its name and address in front."""
+    return re.sub(rf"^{re.escape(name)}(?: \([^()]*\))?: ", "", text)

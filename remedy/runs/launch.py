@@ -11,8 +11,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from remedy.errors import RemedyError
+from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Inventory
+from remedy.sentences import without_host
 from remedy.text import fold, quoted
 from remedy.transport import Listener, Output, Root, Script
 from remedy.transport.slurm import Steps, outside, read_allocation
@@ -49,9 +50,41 @@ class Launcher:
     def _with_step(self, culprit: Culprit) -> Culprit:
         for host in culprit.hosts:
             error = self.errors.get(host)
-            if error is not None and error.message.removeprefix(f"{host}: ") in culprit.reason:
+            if error is not None and without_host(host, error.message) in culprit.reason:
                 return culprit.model_copy(update={"next_step": error.next_step})
         return culprit
+
+
+class Kept:
+    """Scripts over ssh; why a host was last out of reach is kept.
+
+    Args:
+        run: runs scripts.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.errors: dict[str, RemedyError] = {}
+
+    def __call__(self, scripts: Mapping[str, Script], /) -> Mapping[str, Output]:
+        """Run each host's script."""
+        outputs = self._run(scripts)
+        self.errors.update(
+            (name, output.error)
+            for name, output in outputs.items()
+            if isinstance(output.error, UnreachableError)
+        )
+        return outputs
+
+
+def ssh_launcher(ssh: Run) -> Launcher:
+    """Return the launcher by ssh.
+
+    Args:
+        ssh: runs scripts.
+    """
+    kept = Kept(ssh)
+    return Launcher(kept, errors=kept.errors)
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,10 @@ class Session:
     @cached_property
     def launcher(self) -> Launcher:
         """Starts the ranks of a proof, as the settings say."""
-        from remedy.runs.launch import Launcher, slurm_launcher
+        from remedy.runs.launch import slurm_launcher, ssh_launcher
 
         if self.spec.section("verify", VerifySpec).launcher == "ssh":
-            return Launcher(partial(self.transport.run, together=True))
+            return ssh_launcher(partial(self.transport.run, together=True))
         return slurm_launcher(self.inventory, self.hosts, self.transport.run, self.hear)
 
     def check_launcher(self) -> None:

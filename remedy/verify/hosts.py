@@ -66,7 +66,7 @@ class Participants:
             for line in self.known.get(host, ())
         )
         if not known and culprit.hosts and self.states:
-            known = (f"check finds nothing wrong on {folded(culprit.hosts)}",)
+            known = (f"check found nothing wrong on {folded(culprit.hosts)} before the test",)
         curable = [host for host in culprit.hosts if host in self.curable]
         step = culprit.next_step or (
             f"{apply_step(self.inventory)}{limited(curable)}"

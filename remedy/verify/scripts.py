@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from remedy.answers import silence
+from remedy.sentences import without_host
 from remedy.transport import Output, Script
 
 # Where torch is often found when the user's own ``python3`` has none; the first that has it is taken.
@@ -45,10 +46,12 @@ def run_texts(run: Run, texts: Mapping[str, tuple[str, float]]) -> Mapping[str, 
 
 
 def why_silent(output: Output | None) -> str:
-    """Say why a host gave no answer."""
+    """Say why a host gave no answer, without its name and address in front."""
     if output is None:
         return "nothing came back"
-    return output.error.message if output.error else silence(output.stderr)
+    if output.error:
+        return without_host(output.host, output.error.message)
+    return silence(output.stderr)
 
 
 NO_ANSWER = "gave no answer in"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from remedy.sentences import Sentence, as_one, host_names, in_groups
+from remedy.sentences import Sentence, as_one, host_names, in_groups, without_host
 from remedy.spec import EngineName, LauncherName
 from remedy.text import clipped, counted, folded
 from remedy.values import Record
@@ -339,7 +338,7 @@ REASON_WIDTH = 160
 def _left_out(hosts: Mapping[str, str]) -> str:
     """Return hosts with the reason why they were left out, those with one reason together."""
     names = host_names(hosts)
-    sentences = (Sentence.of(name, _without_host(name, why), names) for name, why in hosts.items())
+    sentences = (Sentence.of(name, without_host(name, why), names) for name, why in hosts.items())
     groups = sorted(in_groups(sentences), key=len, reverse=True)
     parts = [
         f"{folded((s.host for s in group), REASON_WIDTH)} ({clipped(as_one(group), REASON_WIDTH)})"
@@ -368,11 +367,6 @@ def not_launched(hosts: Sequence[str], reason: str, next_step: str) -> Verdict:
         ),
         culprits=(Culprit(reason=reason, next_step=next_step),),
     )
-
-
-def _without_host(name: str, reason: str) -> str:
-    """Return the reason why a host took no part, without its name and address in front."""
-    return re.sub(rf"^{re.escape(name)}(?: \([^()]*\))?: ", "", reason)
 
 
 def because_of(names: str) -> str:

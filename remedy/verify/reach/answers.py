@@ -106,7 +106,7 @@ class ReachAnswers:
     def _read(self, me: int) -> ReachAnswer | str:
         """What a host printed, or why that counts for nothing."""
         name = self.plan.hosts[me].name
-        answer = read_report(name, self.plan.nonce, self.outputs.get(name))
+        answer = read_report(self.plan.nonce, self.outputs.get(name))
         return (
             answer if isinstance(answer, str) else _contradiction(self.plan, me, answer) or answer
         )

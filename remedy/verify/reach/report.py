@@ -65,17 +65,16 @@ class ReachLack(BaseModel):
     lacks: str
 
 
-def read_report(name: str, nonce: str, output: Output | None) -> ReachAnswer | str:
+def read_report(nonce: str, output: Output | None) -> ReachAnswer | str:
     """Read what a host printed, or return why that counts for nothing.
 
     Args:
-        name: of the host.
         nonce: of the run.
         output: None where nothing came back.
     """
     printed = read_answer(output.stdout if output else "", nonce, mark=MARK)
     if printed.fault or not printed.lines:
-        return printed.fault or why_silent(output).removeprefix(f"{name}: ")
+        return printed.fault or why_silent(output)
     try:
         if printed.lines[0].startswith('{"lacks"'):
             lack = ReachLack.model_validate_json(printed.lines[0]).lacks.strip(" ;")[:EXCERPT]

@@ -169,8 +169,7 @@ class Retries:
         """
         names = {number: self.answers.plan.hosts[number].name for number in plan.hosts}
         reports = {
-            number: read_report(name, plan.nonce, outputs.get(name))
-            for number, name in names.items()
+            number: read_report(plan.nonce, outputs.get(name)) for number, name in names.items()
         }
         for source, calls in plan.calls.items():
             report = reports[source]

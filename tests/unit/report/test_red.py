@@ -125,6 +125,11 @@ def test_what_was_seen_of_one_host_names_it() -> None:
     assert f"a2: {alone}" in text
 
 
+def test_a_long_reason_says_nothing_of_hosts_that_were_not_tested_where_there_are_none() -> None:
+    verdict = Verdict(passed=False, reason="gpu02: " + "no sign of life " * 40)
+    assert not any("not tested" in line for line in lines(render_verdict(verdict, None)))
+
+
 def test_each_piece_of_evidence_stands_once() -> None:
     closed, odd = "nftables closes the ports (policy drop)", "the clock is 3 s ahead"
     tried = "gpu001 -> gpu002 port 29500: no answer: 3.5 s"

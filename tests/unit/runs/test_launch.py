@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from remedy.errors import LaunchError, RemedyError
+from remedy.errors import LaunchError, RemedyError, UnreachableError
 from remedy.report.culprits import culprit_lines
-from remedy.runs.launch import CleanSteps, Launcher
+from remedy.runs.launch import CleanSteps, Launcher, ssh_launcher
 from remedy.transport import Output, Root, Script
 from remedy.transport.slurm import Steps
+from remedy.verify.scripts import why_silent
 from remedy.verify.verdict import Culprit, Verdict, not_launched
 
 WHY = RemedyError("gpu02: its step 7.1 was cancelled", next_step="Run the command again.")
@@ -62,6 +63,24 @@ def test_a_host_that_was_not_started_is_told_of_with_what_to_do_about_that() -> 
     other = Culprit(name="gpu02", hosts=("gpu02",), reason="gpu02: closed port", next_step=step)
     steps = [one.next_step for one in LAUNCHER.with_steps(verdict(accused, other)).culprits]
     assert steps == [WHY.next_step, step]
+
+
+def test_a_host_that_went_out_of_reach_of_ssh_comes_with_where_to_look() -> None:
+    stuck = UnreachableError(
+        "gpu02 (10.0.0.2:22): stuck in the stage 'channel'", next_step="On its console: PAM?"
+    )
+    slow = RemedyError("gpu03: timed out", next_step="Check the host's load.")
+    outputs = {"gpu02": Output("gpu02", error=stuck), "gpu03": Output("gpu03", error=slow)}
+    launcher = ssh_launcher(lambda _: outputs)
+    launcher.run({})
+    assert why_silent(outputs["gpu02"]) == "stuck in the stage 'channel'"
+    step = "remedy verify inventory.py --explain"
+    accused = [
+        Culprit(name=name, hosts=(name,), reason=f"{name}: {why_silent(output)}", next_step=step)
+        for name, output in outputs.items()
+    ]
+    steps = [culprit.next_step for culprit in launcher.with_steps(verdict(*accused)).culprits]
+    assert steps == [stuck.next_step, step]
 
 
 def test_where_no_host_could_be_started_the_first_reason_stands_for_all() -> None:

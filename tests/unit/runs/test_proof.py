@@ -62,4 +62,4 @@ def test_what_a_host_has_alone_comes_before_what_most_have() -> None:
 
 def test_a_host_of_which_nothing_is_found_is_said_to_be_so() -> None:
     twins = finding("the interfaces of gpu[01-02] have one hardware address", "02:00 on 2 hosts")
-    assert facts_of("gpu03", twins) == ("check finds nothing wrong on gpu03",)
+    assert facts_of("gpu03", twins) == ("check found nothing wrong on gpu03 before the test",)
