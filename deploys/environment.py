@@ -96,12 +96,8 @@ def _interface(name: str) -> str:
     return name
 
 
-_PATTERN = Field(
-    json_schema_extra={
-        "description": '"auto", or the name of one interface, such as eno2',
-        "pattern": f"^{_INTERFACE}$",
-    }
-)
+_ABOUT = {"description": '"auto", or the name of one interface, such as eno2'}
+_PATTERN = Field(json_schema_extra={**_ABOUT, "pattern": f"^{_INTERFACE}$"})
 InterfaceName = Annotated[str, AfterValidator(_interface), _PATTERN]
 Value = Annotated[str, BeforeValidator(_text), AfterValidator(_value)]
 
@@ -371,8 +367,7 @@ def _keep_profile(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     content = render("environment_profile.j2", items=items).encode() if items else b""
     if not isinstance(file, Unknown) and content != file.content:
         title = f"{PROFILE} is not what /etc/environment holds for login shells"
-        finding = around.bench.drift(title, label="env-not-propagated")
-        _save(around.bench, PROFILE, content, finding)
+        _save(around.bench, PROFILE, content, around.bench.drift(title, label="env-not-propagated"))
 
 
 def _save(bench: Workbench[EnvironmentSpec], path: str, content: bytes, because: Finding) -> None:

@@ -54,15 +54,7 @@ def verify(hosts: bool, **options: Any) -> None:
         of_chain = (
             [f"{path}: {problem}; {counted(count, 'record')} before it valid"] if problem else []
         )
-        witnesses: Mapping[str, str] = {}
-        errors: Mapping[str, RemedyError] = {}
-        replaced: Mapping[str, str] = {}
-        if hosts:
-            from remedy.runs.journal import compare_journal
-
-            with opened(opts) as (session, _):
-                compared = compare_journal(session)
-            witnesses, errors, replaced = compared.words, compared.errors, compared.replaced
+        witnesses, errors, replaced = _compared(opts) if hosts else ({}, {}, {})
         known = [(host, text) for host, text in witnesses.items() if text]
         code = _code(errors, failed=bool(of_chain) or any(host not in errors for host, _ in known))
         if opts.as_json:
@@ -75,9 +67,9 @@ def verify(hosts: bool, **options: Any) -> None:
             }
             print_document("audit", {**body, "exit_code": code})
             sys.exit(code)
-        for line in [*of_chain, *_folded((h, text) for h, text in known if h not in errors)]:
-            out.print(line)
-        for line in _folded((host, _REPLACED.format(run)) for host, run in replaced.items()):
+        differing = _folded((host, text) for host, text in known if host not in errors)
+        others = _folded((host, _REPLACED.format(run)) for host, run in replaced.items())
+        for line in [*of_chain, *differing, *others]:
             out.print(line)
         if not (of_chain or files_of(path)):
             out.print(f"no journal {path}: nothing was recorded yet")
@@ -88,6 +80,17 @@ def verify(hosts: bool, **options: Any) -> None:
             )
         _print_errors(errors, out.print)
     sys.exit(code)
+
+
+def _compared(
+    opts: Options,
+) -> tuple[Mapping[str, str], Mapping[str, RemedyError], Mapping[str, str]]:
+    """Return what hosts remember otherwise, "" for nothing, why others were not asked, and who was replaced."""
+    from remedy.runs.journal import compare_journal
+
+    with opened(opts) as (session, _):
+        compared = compare_journal(session)
+    return compared.words, compared.errors, compared.replaced
 
 
 def _agreement(hosts: int) -> str:

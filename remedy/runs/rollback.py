@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -53,26 +53,24 @@ def propose(
     approved = None if plan_file is None else _approved(session, run, plan_file)
     choice = session.choice if approved is None else approved.plan.choice
     _refuse_nothing(session, carried_out, story, choice)
+    again = f"remedy rollback {run} {quoted(session.inventory.path)} -o"
     if plan_file is None and not saving:
-        how = f"remedy rollback {run} {quoted(session.inventory.path)} -o plan.json"
-        require_approval(session, None, None, 0, how)
+        require_approval(session, None, None, 0, f"{again} plan.json")
     purpose = Purpose.READ if saving else Purpose.ROLL_BACK
     settled = settle(session, probe(session), purpose)
     result = settled.result
     local = carried_out.restricted(host for host in session.hosts if host in result.fleet.states)
     plan = _bound(agreement.undoing(local, story, origin(), choice), session)
     if approved is not None:
-        again = f"remedy rollback {run} {quoted(session.inventory.path)} -o {quoted(plan_file)}"
-        plan = _same(plan_file, approved.plan.restricted(plan.hosts), plan, again)
+        former = approved.plan.restricted(plan.hosts)
+        plan = _same(plan_file, former, plan, f"{again} {quoted(plan_file)}")
     concerned = set(carried_out.hosts)
     claims = tuple(claim for claim in result.claims if claim.host in concerned)
     unread = {name: error for name, error in result.errors.items() if name in concerned}
     strangers = _strangers(session, plan, story, result)
-    known = plan.restricted(name for name in plan.hosts if name not in strangers)
-    obstacles = strangers | _obstacles(session, known, run, unread)
-    ready = _readable(
-        plan.restricted(name for name in plan.hosts if obstacles[name].status in _READY), result
-    )
+    obstacles = strangers | _obstacles(session, _without(plan, strangers), run, unread)
+    idle = {name for name in plan.hosts if obstacles[name].status not in _READY}
+    ready = _readable(_without(plan, idle), result)
     vouched = _vouched(session, result, story)
     authorship = {(change.host, change.id): change.host in vouched for change in ready.changes}
     return Proposal(
@@ -91,6 +89,11 @@ def propose(
         irreversible=agreement.irreversible(local, story, choice),
         authorship=None if approved is None and all(authorship.values()) else authorship,
     )
+
+
+def _without(plan: Plan, hosts: Container[str]) -> Plan:
+    """Return the part of a plan that leaves hosts alone."""
+    return plan.restricted(name for name in plan.hosts if name not in hosts)
 
 
 def _story(session: Session, run: str) -> Story:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -232,11 +232,12 @@ def _errors(
 
 def _as_option(words: str, section: str, model: type[SpecSection]) -> str:
     """Return what is wrong with a setting by the option that sets it, as it is typed."""
-    setting = re.match(rf"{re.escape(section)}\.(\w+)", words)
-    if setting is None or setting[1] not in model.model_fields:  # settings that do not go together
+    path = words.removeprefix(f"{section}.")
+    key = "".join(takewhile(lambda sign: sign.isalnum() or sign == "_", path))
+    if path == words or key not in model.model_fields:  # settings that do not go together
         return f"{COMMAND_LINE}: {words}"
     # null is no word of a command line.
-    return f"--{setting[1].replace('_', '-')}{words[setting.end() :].removesuffix(', or null')}"
+    return f"--{key.replace('_', '-')}{path[len(key) :].removesuffix(', or null')}"
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:

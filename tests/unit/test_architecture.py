@@ -242,7 +242,7 @@ def test_one_module_writes_to_the_terminal_beside_the_console() -> None:
 PATTERNS = {
     "remedy/yaml_text.py": "our own table of plain words of YAML",
     "remedy/answers.py": "the nonce and the words of our own script, escaped",
-    "remedy/verify/verdict.py": "a host's name in the inventory, escaped",
+    "remedy/sentences.py": "a host's name in the inventory, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
     "remedy/transport/slurm/failures.py": "our own table of what Slurm prints",
