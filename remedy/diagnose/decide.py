@@ -39,7 +39,7 @@ from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
-from remedy.diagnose.refuted import is_more_than_set_up, standing
+from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
@@ -305,5 +305,6 @@ def _notes(scans: Iterable[LogScan]) -> list[str]:
 
 
 def _harmless(events: Iterable[Event]) -> list[str]:
-    last = {event.symptom: event for event in events if event.role is Role.HARMLESS}
+    harmless = (event for event in events if event.role is Role.HARMLESS)
+    last = {event.symptom: event for event in harmless if event.symptom not in ANSWERS}
     return [f"{e.source}:{e.line}: harmless by itself: {e.meaning}" for e in last.values()]

@@ -94,6 +94,10 @@ _KINDS = (
 _OF_A_KIND = 0.6
 # Connections to a service of the web are no connections of the job's hosts with each other.
 _OF_THE_WEB = re.compile(rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\burl\b")
+# A loss or a gradient that is no number is the program's, whatever device it was found on.
+_OF_NUMBERS = re.compile(
+    r"\b(?i:nan|inf|infinite|non-finite)\b.*\b(?i:loss|grad)|\b(?i:loss|grad)\w*\b.*\b(?i:nan|inf|infinite|non-finite)\b"
+)
 _ANYWHERE = re.compile(
     r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
@@ -133,7 +137,7 @@ class Raised:
         """What it speaks for while nothing explains it; one that gathers others for what these speak for."""
         if inner := self._inner:
             return Raised(inner, self.after, self.file).causes
-        if _OF_THE_WEB.search(self.text):
+        if _OF_THE_WEB.search(self.text) or _OF_NUMBERS.search(self.text):
             return (_PROGRAM,)
         label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
         if label is not None:

@@ -52,6 +52,7 @@ _MEANT_WELL = re.compile(
     r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|errno: 97"
     r"|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
     r"|[:=] *(?:no|none|n/a|0|false|disabled) *$"
+    r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|loopback address as fallback|client socket cannot be",
     re.IGNORECASE,

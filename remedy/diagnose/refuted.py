@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from remedy.diagnose.catalogue import Role
+from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.lines import Process
 from remedy.diagnose.scan import Event, LogScan
@@ -16,11 +17,29 @@ OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
 REACHED = "reached-later"
+PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
 
 # What reports that the ranks met: the first collective is still to come.
 _SET_UP = frozenset((COMPLETE, "paddle-ready"))
 _WARNINGS = frozenset((Role.CAUSE, Role.SIGN, Role.CONSEQUENCE))
 _NOT_REACHED = re.compile(r"(?i)\bconnect")
+# By the entry that answers: what is refuted by it, where it stands before it in the same log.
+_ANSWERED = {
+    REACHED: _NOT_REACHED,
+    "link-came-back": re.compile(r"port error|Link (?:is )?[Dd]own|link status definitely down"),
+    "name-was-found": re.compile(r"resolve|can.t find"),
+    "xla-was-late": re.compile(r"This thread has been waiting"),
+}
+ANSWERS = frozenset(_ANSWERED)
+# Raised by what a program does, and not by what it runs on.
+_LOGIC = re.compile(
+    r"(?:[\w.]+\.)?(?:Key|Value|Type|Index|Attribute|Name|UnboundLocal|ZeroDivision|FloatingPoint|JSONDecode"
+    r"|NotImplemented)Error\b"
+)
+# A line by which a program says that it goes on.
+_WARNS = re.compile(
+    r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\b(?:WARN(?:ING)?|Warning|warning)\b|going to /tmp instead"
+)
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 
@@ -34,16 +53,16 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     events = list(events)
     logs = {scan.name: scan for scan in scans}
     completed = _completed(events)
-    reached = {scan.name: reached_at(scan) for scan in scans}
+    answers = [event for event in events if event.symptom in ANSWERS]
+    own = _programs_own(events)
     return [
         event
         for event in events
         if not (
             _goes_on(event, logs[event.source])
             or _was_set_up(event, completed)
-            or (
-                event.role is Role.SIGN and seeks(event.text) and event.line < reached[event.source]
-            )
+            or _was_answered(event, answers)
+            or _failed_later(event, own)
         )
     ]
 
@@ -101,3 +120,52 @@ def _was_set_up(event: Event, completed: Mapping[tuple[str, str, Process], int])
     if event.role not in _WARNINGS or event.weight >= FIRM or "NCCL" not in event.text:
         return False
     return event.line < completed.get((event.source, event.host, event.process), 0)
+
+
+def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
+    """Return whether what was missing came later: a service, a link, a name, another GPU."""
+    if event.role not in _WARNINGS or event.symptom == EXCEPTION:
+        return False
+    return any(
+        answer.source == event.source
+        and answer.line > event.line
+        and answer.details.get("host", "") in event.text
+        and (answer.symptom != REACHED or _is_open(event))
+        and _ANSWERED[answer.symptom].search(event.text)
+        for answer in answers
+    )
+
+
+def _is_open(event: Event) -> bool:
+    """Return whether a line only warns, or names no cause clearly: then it may be a matter of time."""
+    is_unclear = event.role is Role.SIGN or event.weight < CLEAR
+    return is_unclear or bool(_WARNS.search(event.text))
+
+
+def _programs_own(events: Sequence[Event]) -> list[Event]:
+    """Return the exceptions of a program's logic, in logs that report no failure but such and warnings."""
+    logic = [event for event in events if event.symptom == EXCEPTION and _LOGIC.match(event.text)]
+    places = {(event.source, event.line) for event in logic}
+    others = {
+        event.source
+        for event in events
+        if event.role in (*_WARNINGS, Role.APPLICATION)
+        and not any(event is known for known in logic)
+        and ((event.source, event.line) in places or not _WARNS.search(event.text))
+    }
+    return [
+        event
+        for event in logic
+        if event.source not in others
+        and all(c.label == APPLICATION and c.weight >= PROGRAMS_OWN for c in event.causes)
+    ]
+
+
+def _failed_later(event: Event, own: Iterable[Event]) -> bool:
+    """Return whether a program only warned, went on, and failed of its own."""
+    if event.role not in _WARNINGS or event.weight >= FIRM or not _WARNS.search(event.text):
+        return False
+    return any(
+        later.source == event.source and later.line > event.line and later.process == event.process
+        for later in own
+    )

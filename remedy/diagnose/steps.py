@@ -17,7 +17,7 @@ PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 _MEASURED = re.compile(
     r"(?:\b|_)loss\b['\"]?[ =:#\[(]{1,4}-?\d"
     r"|\b(?:train|valid|eval|test)[-_]\w{2,16}: ?\d"
-    r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput: ?\d|\d%\|"
+    r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput(?: \(tokens?/s\))?: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
     r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
     r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$",  # of the Intel MPI benchmarks
@@ -28,7 +28,8 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
-    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|nan|args|config)"
+    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|args|config)"
+    r"|\bnan\b(?! iterations)"
     # What is done before the first step.
     r"|\b(?:loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
     re.IGNORECASE,

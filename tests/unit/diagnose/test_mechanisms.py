@@ -302,3 +302,68 @@ def test_an_address_of_the_job_is_none_of_the_web(address: str, label: str) -> N
     )
     raised = ["Traceback (most recent call last):", FRAME, message]
     assert diagnose_lines({"log": raised}).label == label
+
+
+LABELS = ["Traceback (most recent call last):", FRAME, "KeyError: 'labels'"]
+IPV6 = (
+    "[W1001 10:00:00.101 socket.cpp:752] [c10d] The IPv6 network addresses of (gpu01, 29500) cannot be "
+    "retrieved (gai error: -2 - Name or service not known)."
+)
+
+
+def test_a_program_that_only_warned_and_failed_of_its_own_later_has_its_own_error() -> None:
+    assert diagnose_lines({"log": [IPV6]}).label == "hostname-unresolvable"
+    assert diagnose_lines({"log": [IPV6, *LABELS]}).label == "application-error"
+    # Another failure, or another process, leaves open which of them was first.
+    lost = "torch.distributed.DistNetworkError: The client socket has timed out while connecting to (a, 1)"
+    assert diagnose_lines({"log": [IPV6, *LABELS, lost]}).label == "hostname-unresolvable"
+    ranks = [f"[rank1]: {IPV6}", *(f"[rank0]: {line}" for line in LABELS)]
+    assert diagnose_lines({"log": ranks}).label == "hostname-unresolvable"
+
+
+@pytest.mark.parametrize(
+    ("warning", "answer", "label"),
+    [
+        (
+            "nslookup: can't resolve 'bert-master-0'",
+            "Name:      bert-master-0",
+            "hostname-unresolvable",
+        ),
+        (
+            "gpu01:812:905 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : port error",
+            "gpu01:812:905 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : port active",
+            "ib-link-fault",
+        ),
+        (
+            "E rendezvous.cc:38] This thread has been waiting for `clique` for 10 seconds and may be stuck.",
+            "E rendezvous.cc:43] Thread is unstuck! Warning above was a false-positive.",
+            "peer-died-timeout",
+        ),
+        (
+            "[2026-10-01 10:00:10,100 E 812 812] gcs_rpc_client.h:179: Failed to connect to GCS at 10.0.0.1",
+            "2026-10-01 10:00:20,100 SUCC scripts.py:1063 -- Ray runtime started.",
+            "firewall-ports",
+        ),
+    ],
+)
+def test_what_was_missing_and_came_is_no_failure(warning: str, answer: str, label: str) -> None:
+    assert diagnose_lines({"log": [warning]}).label == label
+    assert diagnose_lines({"log": [warning, answer]}).label == "unknown"
+    assert diagnose_lines({"log": [answer, warning]}).label == label
+    assert diagnose_lines({"log": [warning], "other": [answer]}).label == label
+
+
+def test_another_name_that_was_found_answers_nothing() -> None:
+    missing = "nslookup: can't resolve 'bert-master-0'"
+    assert diagnose_lines({"log": [missing, "Name:      other-0"]}).label == "hostname-unresolvable"
+
+
+def test_iterations_without_nan_are_steps_and_a_loss_that_is_nan_is_none() -> None:
+    line = "iteration {0}/ 500 | lm loss: 9.{0}E+00 | number of nan iterations:   0 |"
+    run = [MEMLOCK, *(line.format(n) for n in range(5))]
+    assert diagnose_lines({"log": run}).label == "healthy"
+    raised = [
+        *LABELS[:2],
+        "RuntimeError: Rank 12, device 4: Unexpected result nan (message='found NaN in loss')",
+    ]
+    assert diagnose_lines({"log": [*run, *raised]}).label == "application-error"
