@@ -92,6 +92,13 @@ def ssh_config(path: str | None = None) -> Any:
     return _PYINFRAS(path)
 
 
+def identities(alias: str, path: str | None = None) -> list[str]:
+    """Return the files of keys that an ssh_config names for a host, in its order."""
+    config = ssh_config(path)
+    named = config.lookup(alias).get("identityfile", ()) if config else ()
+    return [named] if isinstance(named, str) else list(named)
+
+
 @cache
 def _config(path: str) -> OpenSshConfig:
     return OpenSshConfig(path)
