@@ -130,6 +130,17 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
             next_step="Allow one more in its sshd_config, such as curve25519-sha256 or aes256-ctr. What it "
             "has, on its console: sshd -T | grep -E 'algorithms|ciphers|macs'",
         )
+    if (error := _explain_config(node, text, via, typed)) is not None:
+        return error
+    return UnreachableError(
+        f"{at}: no connection: {_shown(text)}",
+        next_step=f"Is the host up and its sshd reachable from here? {typed}",
+    )
+
+
+def _explain_config(node: Node, text: str, via: str, typed: str) -> RemedyError | None:
+    """Return the error of a name or an ssh_config that leads nowhere; None of what failed on the way."""
+    at = at_host(node, via)
     if "resolve" in text:
         return UnreachableError(
             f"{at}: this machine cannot resolve {via or node.ssh_address!r}",
@@ -142,10 +153,7 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
             f"{at}: {_shown(text)}",
             next_step=f"Correct {_config_file(node)}; {typed} shows it whole.",
         )
-    return UnreachableError(
-        f"{at}: no connection: {_shown(text)}",
-        next_step=f"Is the host up and its sshd reachable from here? {typed}",
-    )
+    return None
 
 
 def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
