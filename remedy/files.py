@@ -165,6 +165,11 @@ def name_of(path: Path) -> str:
     return "standard input" if path == STANDARD else str(path)
 
 
+def name_of_output(path: Path) -> str:
+    """Return how messages name a file that is written."""
+    return "standard output" if path == STANDARD else str(path)
+
+
 def make_folder(folder: Path, *, mode: int = 0o700) -> None:
     """Create a folder, and those above it, where they are missing, and return once their names are on disk.
 

@@ -20,6 +20,7 @@ from remedy.cli.common import (
 )
 from remedy.cli.pages import check_page, html_option, write_page
 from remedy.cli.paths import FilePath
+from remedy.files import name_of_output
 from remedy.text import quoted
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def plan(
 
             terminal.show(render_own(outcome.plan, outcome.unread, commands=commands))
             if output is not None:
-                terminal.show(f"written to {output}{_next(session.typed, output, outcome.plan)}")
+                step = _next(session.typed, output, outcome.plan)
+                terminal.show(f"written to {name_of_output(output)}{step}")
                 if outcome.plan.changes:
                     terminal.show(f"with --waves, {TAKEN_BACK}")
         if html is not None and outcome.plan is not None:

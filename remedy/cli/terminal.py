@@ -20,6 +20,7 @@ from remedy.cli.document import print_document
 from remedy.cli.interrupt import NAMES
 from remedy.cli.plain import written
 from remedy.cli.progress import StandardError
+from remedy.files import STANDARD, name_of_output
 from remedy.report.console import VisibleConsole
 from remedy.text import counted, fold, folded, quoted
 
@@ -123,7 +124,9 @@ class Terminal:
 
     def saved(self, plan: Plan, path: Path) -> None:
         """Show that a plan was written that has to be approved, and how; with --json it is the document."""
-        self.show(f"written to {path}; have it approved: remedy approve {quoted(path)}")
+        # What is signed is a file.
+        step = "" if path == STANDARD else f"; have it approved: remedy approve {quoted(path)}"
+        self.show(f"written to {name_of_output(path)}{step}")
         if self.as_json:
             from remedy.report.document import plan_body
 

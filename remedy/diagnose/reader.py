@@ -18,7 +18,9 @@ from remedy.files import Pipe, standard_input
 
 BLOCK = 1 << 20  # fits a core's second-level cache; more is not quicker
 STDIN = "-"
-_SKIPPED = frozenset((".pyc", ".pt", ".pth", ".bin", ".safetensors", ".npz", ".npy", ".png", ".so"))
+_SKIPPED = frozenset(
+    (".pyc", ".pt", ".pth", ".bin", ".safetensors", ".npz", ".npy", ".png", ".so", ".html")
+)
 
 
 @dataclass
@@ -63,7 +65,7 @@ class Source:
 
 
 def sources(paths: Iterable[Path | str]) -> list[Source]:
-    """Return the logs that the paths stand for; a folder stands for all files in it.
+    """Return the logs that the paths stand for; a folder stands for all files in it that can be logs.
 
     Args:
         paths: files, folders, or "-" for standard input.
@@ -84,7 +86,7 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
             continue
         path = Path(path)
         if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if file.is_file() and _is_log(file))
+            files = sorted(_files(path))
             logs += [_file(file, str(file.relative_to(path.parent))) for file in files]
         else:
             logs.append(_file(path, str(path)))
@@ -101,6 +103,13 @@ def from_text(name: str, data: bytes) -> Source:
     return Source(
         name, lambda: (data[at : at + BLOCK] for at in range(0, len(data), BLOCK)), len(data)
     )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the logs below a folder, without hidden folders: .remedy has what earlier runs found."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (file for name in names if _is_log(file := Path(place, name)) and file.is_file())
 
 
 def _is_log(path: Path) -> bool:

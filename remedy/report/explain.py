@@ -140,9 +140,13 @@ def cause_text(cause: Cause) -> str:
     texts = texts_of(cause.name)
     if texts:
         lines += ["", "Programs then print, among others:"]
-        lines += [f"  {text[: WIDTH - 2]}" for text in texts]
+        lines += [f"  {_cut(text, WIDTH - 2)}" for text in texts]
         lines += ["", "Find it in your logs: remedy diagnose LOG..."]
     return "\n".join(lines)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 4]} ..."
 
 
 def answer(cause: Cause) -> str:

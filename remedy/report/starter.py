@@ -9,6 +9,8 @@ from pathlib import Path
 
 from remedy.errors import InventoryError, raise_together
 from remedy.inventory.elsewhere.listing import HostEntry, Listing
+from remedy.plan import remedies
+from remedy.report.explain import summary
 from remedy.spec import SpecSection
 from remedy.spec.words import introduction
 from remedy.templating import render
@@ -53,10 +55,12 @@ def render_inventory(listing: Listing) -> str:
 
 def render_spec(models: Mapping[str, type[SpecSection]]) -> str:
     """Return the text of a remedy.yaml in which every section is there, commented out, with its defaults."""
+    # The section of a remedy is mostly about what the remedy is.
+    titles = {remedy.name: summary(remedy) for remedy in remedies()}
     sections = [
         {
             "name": name,
-            "title": (introduction(model) or name).splitlines()[0],
+            "title": (introduction(model) or titles.get(name) or name).splitlines()[0],
             "settings": [
                 {"name": key, "default": json.dumps(value)}
                 for key, value in model().model_dump(mode="json").items()

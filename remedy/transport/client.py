@@ -20,24 +20,27 @@ import hmac
 import ipaddress
 import os
 import select
-import shlex
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
+from itertools import chain
 from types import ModuleType
 from typing import Any, get_type_hints
 
 import paramiko
 import paramiko.transport
 import paramiko.util
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.connectors import base, ssh
+from pyinfra.connectors.ssh_util import load_key_with_certificate
 from pyinfra.connectors.sshuserclient import client as pyinfra_client
 
 from remedy.transport import openssh
@@ -60,6 +63,8 @@ class _Staged(paramiko.SSHClient):
     _asked: dict[str, Any]
     _is_jump = False
     _strict: str | None = None
+    # Whether the inventory gives a key, in place of those that ssh_config names.
+    _has_key = False
 
     def connect(self, hostname: str, port: int = 22, **options: Any) -> None:  # type: ignore[override]
         watch = CURRENT.get()
@@ -77,9 +82,40 @@ class _Staged(paramiko.SSHClient):
         factory = partial(KeyExchange, algorithms=algorithms or server.algorithms())
         super().connect(hostname, port, sock=sock, transport_factory=factory, **options)
 
-    def _auth(self, *arguments: Any) -> None:
+    def _auth(
+        self, user: str, password: str | None, key: Any, files: list[str], *more: Any
+    ) -> None:
+        """Log in; with all keys that ssh_config names, as ssh does, and not with the first of them alone."""
         CURRENT.get().enter(Stage.LOGIN)
-        super()._auth(*arguments)  # type: ignore[misc]  # the stubs lack it
+        # paramiko would end at a file that is not there, which ssh passes over.
+        files = [file for file in files if os.access(file, os.R_OK)]
+        login = super()._auth  # type: ignore[misc]  # the stubs lack it
+        if key is None or self._has_key or password is not None:
+            login(user, password, key, files, *more)
+            return
+        agent_and_usual_files, others = more[:2], more[2:]
+        refused: paramiko.AuthenticationException | None = None
+        for candidate in chain([key], self._further_keys(key)):
+            try:
+                login(user, None, candidate, [], False, False, *others)
+            except paramiko.AuthenticationException as error:
+                refused = error
+            else:
+                return
+        try:
+            login(user, None, None, files, *agent_and_usual_files, *others)
+        except paramiko.SSHException as error:
+            raise refused or error from error
+
+    def _further_keys(self, first: Any) -> Iterator[Any]:
+        """Yield the keys that ssh_config names and that can be read, but the one that was tried."""
+        for file in openssh.identities(self._asked["alias"], self._asked["config_file"]):
+            try:
+                key = load_key_with_certificate(key_filename=file, allow_prompt=False)
+            except (PyinfraError, paramiko.SSHException, OSError):
+                continue  # encrypted, say: the agent may have it
+            if key != first:
+                yield key
 
 
 class Client(pyinfra_client.SSHClient, _Staged):
@@ -94,6 +130,7 @@ class Client(pyinfra_client.SSHClient, _Staged):
         watch = CURRENT.get()
         self._is_jump = bool(_connecting.get())
         self._strict = options.get("_pyinfra_ssh_strict_host_key_checking")
+        self._has_key = options.get("pkey") is not None
         if self._is_jump:
             target = _connecting.get()[0]
             target._jumps.append(self)
@@ -115,6 +152,8 @@ class Client(pyinfra_client.SSHClient, _Staged):
         user = openssh.USER.set((hostname, str(options.get("username") or "")))
         try:
             super().connect(hostname, **options)  # type: ignore[no-untyped-call]
+        except paramiko.AuthenticationException:
+            raise  # the program did its part
         except (paramiko.SSHException, EOFError):
             if isinstance(self._way, Proxy):
                 watch.proxy = self._way.last_words()
@@ -143,10 +182,14 @@ class Client(pyinfra_client.SSHClient, _Staged):
 
 
 class Proxy(paramiko.ProxyCommand):
-    """The program of a ``ProxyCommand``, in a session of its own: ssh in it has no terminal to ask at."""
+    """The program of a ``ProxyCommand``, in a session of its own: ssh in it has no terminal to ask at.
+
+    It is run by the user's shell, as ssh_config(5) has it, so that ``2>/dev/null`` and ``$HOME`` mean what they
+    mean to ssh.
+    """
 
     def __init__(self, command_line: str) -> None:
-        self.cmd = shlex.split(command_line)
+        self.cmd = [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {command_line}"]
         self.timeout: float | None = None
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the connection
         self.process = subprocess.Popen(
@@ -183,11 +226,16 @@ class Proxy(paramiko.ProxyCommand):
         return self.process.poll() is not None
 
     def last_words(self) -> str:
-        """Return the last line that the program wrote on its standard error."""
+        """Return the last line that the program wrote on its standard error; without one how it ended."""
         self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, self._words.tell() - _LAST_WORDS))
         lines = self._words.read().decode("utf-8", "backslashreplace").strip().splitlines()
-        return lines[-1] if lines else ""
+        if lines:
+            return lines[-1]
+        code = self.process.poll()
+        # It was ended from here, or has not ended.
+        is_ours = code is None or code == -signal.SIGTERM
+        return "" if is_ours else f"exit code {code}, and it printed nothing"
 
 
 def _patient_threading() -> ModuleType:

@@ -91,8 +91,8 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
     if proxy:
         return UnreachableError(
             f"{at}: no connection: its ProxyCommand ended: {_shown(proxy)}",
-            next_step=f"Run the ProxyCommand of {node.data.get('ssh_config_file') or '~/.ssh/config'} by hand; "
-            "it has no terminal to ask at here.",
+            next_step=f"Run the ProxyCommand of {_config_file(node)} by hand; it has no terminal to ask at "
+            "here.",
         )
     if "encrypted" in text and "key" in text.lower():
         return UnreachableError(
@@ -102,7 +102,8 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
     if "No authentication methods available" in text or "no such private key" in text.lower():
         return UnreachableError(
             f"{at}: there is no ssh key to log in with: {_shown(text)}",
-            next_step="Set ssh_key in the inventory, or load a key into the ssh agent (ssh-add -l).",
+            next_step="Set ssh_key in the inventory or IdentityFile in ssh_config, or load a key into the "
+            "ssh agent (ssh-add -l).",
         )
     if "Authentication" in text and ("saw EOF" in text or "shut down" in text):
         return UnreachableError(
@@ -129,15 +130,30 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
             next_step="Allow one more in its sshd_config, such as curve25519-sha256 or aes256-ctr. What it "
             "has, on its console: sshd -T | grep -E 'algorithms|ciphers|macs'",
         )
-    if "resolve" in text:
-        return UnreachableError(
-            f"{at}: this machine cannot resolve {via or node.ssh_address!r}",
-            next_step="Give an address in the inventory: ssh_hostname.",
-        )
+    if (error := _explain_config(node, text, via, typed)) is not None:
+        return error
     return UnreachableError(
         f"{at}: no connection: {_shown(text)}",
         next_step=f"Is the host up and its sshd reachable from here? {typed}",
     )
+
+
+def _explain_config(node: Node, text: str, via: str, typed: str) -> RemedyError | None:
+    """Return the error of a name or an ssh_config that leads nowhere; None of what failed on the way."""
+    at = at_host(node, via)
+    if "resolve" in text:
+        return UnreachableError(
+            f"{at}: this machine cannot resolve {via or node.ssh_address!r}",
+            next_step=f"Correct the ProxyJump of {_config_file(node)}, or give that host a HostName there."
+            if via
+            else "Give an address in the inventory: ssh_hostname.",
+        )
+    if "cannot read its configuration" in text:
+        return UnreachableError(
+            f"{at}: {_shown(text)}",
+            next_step=f"Correct {_config_file(node)}; {typed} shows it whole.",
+        )
+    return None
 
 
 def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
@@ -207,6 +223,10 @@ def _config(node: Node) -> tuple[str, ...]:
     """Return the options with which ssh reads the ssh_config of a host."""
     file = node.data.get("ssh_config_file")
     return ("-F", quoted(file)) if file else ()
+
+
+def _config_file(node: Node) -> str:
+    return str(node.data.get("ssh_config_file") or "~/.ssh/config")
 
 
 def at_host(node: Node, via: str = "") -> str:

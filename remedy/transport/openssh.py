@@ -23,7 +23,11 @@ from remedy.files import at_home
 
 # Match exec runs a program of the user's; ssh itself waits for ever.
 _SECONDS = 10
-_ASKS_OPENSSH = re.compile(r"^[ \t]*(match|include)\b", re.IGNORECASE | re.MULTILINE)
+# After `ProxyCommand none` a later ProxyJump is not used either, and pyinfra's reader keeps no trace of it.
+_ASKS_OPENSSH = re.compile(
+    r"^[ \t]*(match\b|include\b|proxycommand[ \t=]+none\b)", re.IGNORECASE | re.MULTILINE
+)
+_WAYS = ("proxycommand", "proxyjump")
 _LISTS = ("identityfile", "certificatefile")
 # Expanded here: ssh -G prints these as they are in the file (ssh_config(5), TOKENS).
 _WITH_TOKENS = ("identityfile", "certificatefile", "proxycommand", "identityagent")
@@ -79,6 +83,33 @@ class OpenSshConfig:
         return values
 
 
+class PlainConfig:
+    """A file as pyinfra reads it, without the values that say that there is none.
+
+    Args:
+        config: pyinfra's.
+    """
+
+    def __init__(self, config: Any) -> None:
+        self._config = config
+
+    def lookup(self, alias: str) -> dict[str, Any]:
+        """Return what the file says of a host, in the order in which it stands there."""
+        values = dict(self._config.lookup(alias))
+        # Of a jump host and a program the first counts, also where it is none.
+        for key in [key for key in values if key in _WAYS][1:]:
+            del values[key]
+        for key in {*_WAYS, *_LISTS} & values.keys():
+            value = values[key]
+            items = value if isinstance(value, list) else [value]
+            named = [item for item in items if item.lower() != "none"]
+            if not named:
+                del values[key]
+            elif isinstance(value, list):
+                values[key] = named
+        return values
+
+
 def ssh_config(path: str | None = None) -> Any:
     """Return the ssh_config of a user, or of the inventory; None where there is no such file."""
     file = at_home(path or "~/.ssh/config")
@@ -89,7 +120,15 @@ def ssh_config(path: str | None = None) -> Any:
         return None
     if is_theirs and _ASKS_OPENSSH.search(text) and _has_ssh():
         return _config(str(file))
-    return _PYINFRAS(path)
+    config = _PYINFRAS(path)
+    return None if config is None else PlainConfig(config)
+
+
+def identities(alias: str, path: str | None = None) -> list[str]:
+    """Return the files of keys that an ssh_config names for a host, in its order."""
+    config = ssh_config(path)
+    named = config.lookup(alias).get("identityfile", ()) if config else ()
+    return [named] if isinstance(named, str) else list(named)
 
 
 @cache

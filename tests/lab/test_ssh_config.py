@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,35 @@ def test_the_ssh_config_of_the_page_leads_to_the_host(cluster: Cluster, tmp_path
     ):  # the host, and its jump host, each as the user that the page names
         log = cluster.host(host).must(f"journalctl -t sshd --since @{start} --no-pager")
         assert "Accepted publickey for trainer" in log, (host, log)
+
+
+@pytest.mark.parametrize("more", ["", "Match all\n"], ids=["plain", "match"])
+def test_where_ssh_comes_in_by_a_later_key_or_a_line_of_shell_so_does_remedy(
+    cluster: Cluster, more: str
+) -> None:
+    site = Site(cluster)
+    at = {host.name: host.management_address for host in cluster.lab.record().hosts}
+    paths, other, config = cluster.lab.paths, site.folder / "other", site.folder / "config"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)], check=True)
+    config.write_text(
+        f"Host gpu01\n  HostName {at['gpu01']}\n"
+        f"  IdentityFile {site.folder}/nowhere\n  IdentityFile {other}\n"
+        f"Host gpu02\n  HostName {at['gpu02']}\n"
+        f"  ProxyCommand ssh -F {config} -W %h:%p gpu01 2>/dev/null\n"
+        f"Host *\n  User root\n  IdentityFile {paths.key}\n  UserKnownHostsFile {paths.known_hosts}\n{more}"
+    )
+    site.inventory.write_text(
+        f"hosts = (['gpu01', 'gpu02'], {{'ssh_config_file': {str(config)!r}}})\n"
+    )
+    for host in ("gpu01", "gpu02"):
+        subprocess.run(["ssh", "-F", str(config), "-oBatchMode=yes", host, "true"], check=True)
+    checked = site.remedy("check", "--json")
+    errors = {name: host["error"] for name, host in checked.document["hosts"].items()}
+    assert errors == {"gpu01": None, "gpu02": None}, checked.text
+    other.unlink()
+    config.write_text(config.read_text().replace(str(paths.key), str(other)))
+    refused = site.remedy("check", "--limit", "gpu01", "--json")
+    assert "IdentityFile in ssh_config" in refused.document["hosts"]["gpu01"]["next_step"]
 
 
 @pytest.mark.parametrize("more", ["", "Match all\n"], ids=["plain", "match"])

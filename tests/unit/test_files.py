@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from remedy import files
 from remedy.files import create_whole, full_path, write_whole
 
 
@@ -124,3 +125,9 @@ def test_a_path_from_the_root_is_that_of_the_file_and_no_error(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert full_path(Path("inventory.py")) == "inventory.py"
+
+
+def test_the_dash_is_named_by_which_way_it_goes() -> None:
+    assert files.name_of(files.STANDARD) == "standard input"
+    assert files.name_of_output(files.STANDARD) == "standard output"
+    assert files.name_of(Path("a b")) == files.name_of_output(Path("a b")) == "a b"

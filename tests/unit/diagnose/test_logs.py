@@ -245,6 +245,24 @@ def test_standard_input(
     assert (found.lead.file, found.lead.line) == ("standard input", 11)
 
 
+def test_what_a_folder_has_of_remedy_itself_is_no_log(tmp_path: Path) -> None:
+    """The journal of an earlier verification would name the cause of that one."""
+    for name in (
+        ".remedy/journal.jsonl",
+        ".git/logs",
+        "red.html",
+        ".hidden",
+        "rank0.log",
+        "a/rank1",
+    ):
+        (path := tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a line\n")
+    names = [source.name for source in sources([tmp_path])]
+    assert names == [f"{tmp_path.name}/a/rank1", f"{tmp_path.name}/rank0.log"]
+    assert [source.name for source in sources([tmp_path / ".remedy"])] == [".remedy/journal.jsonl"]
+    assert len(sources([tmp_path / "red.html"])) == 1  # who names a file means it
+
+
 def test_a_folder_of_compressed_logs_of_ranks(tmp_path: Path) -> None:
     (tmp_path / "rank0.log.gz").write_bytes(gzip.compress(FILLER * 5))
     (tmp_path / "rank1.log.zst").write_bytes(zstandard.compress(FILLER + FAILED.encode()))

@@ -135,3 +135,16 @@ def test_each_remedy_that_changes_something_is_in_the_table_of_repairs() -> None
     lacking = ", ".join(sorted(names - set(named)))
     assert not lacking, f"docs/repairs.md: a row of the table for {lacking} (what it makes right)"
     assert not set(named) - names, "docs/repairs.md has rows of remedies that change nothing"
+
+
+def test_a_text_of_a_program_that_is_cut_says_so() -> None:
+    causes = [explain.cause_text(cause) for cause in all_causes().values()]
+    texts = [
+        line
+        for text in causes
+        for line in text.partition("among others:\n")[2].partition("\n\n")[0].splitlines()
+    ]
+    full = [line for line in texts if len(line) == explain.WIDTH]
+    assert full
+    assert len([line for line in full if line.endswith(" ...")]) > len(full) / 2
+    assert max(map(len, texts)) <= explain.WIDTH

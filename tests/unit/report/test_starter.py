@@ -29,6 +29,15 @@ def test_the_commented_spec_loads_and_says_what_holds_anyway(tmp_path: Path) -> 
     assert load_spec(path, models).digest == commented.digest == load_spec(None, models).digest
 
 
+def test_every_section_of_the_spec_says_what_it_is_about() -> None:
+    models = section_models()
+    lines = render_spec(models).splitlines()
+    titles = {name: lines[lines.index(f"# {name}:") - 1].removeprefix("# ") for name in models}
+    assert titles["hosts_file"].startswith("every host resolves every host of the cluster")
+    assert titles["verify"] == "How the proof by all-reduce is made, and what it has to reach."
+    assert not [name for name, title in titles.items() if len(title.split()) < 3]
+
+
 def test_init_leaves_files_that_are_there_alone(tmp_path: Path) -> None:
     (tmp_path / "inventory.py").write_text("hosts = ['mine']\n")
     result = CliRunner().invoke(main, ["init", "--directory", str(tmp_path)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 from tests.unit.transport.process_bench import in_a_process
 
 
@@ -25,6 +28,76 @@ def test_the_program_of_a_proxy_command_has_no_terminal_and_its_end_is_seen() ->
         "proxy.close()"
     )
     assert shown == "10 b'to and fro'\nb'' 0 True never\n"
+
+
+def test_a_proxy_command_is_run_by_a_shell_and_how_it_ends_is_said() -> None:
+    shown = in_a_process(
+        "def end(line):\n"
+        "    proxy = client.Proxy(line)\n"
+        "    proxy.settimeout(20)\n"
+        "    print(proxy.recv(100), proxy.process.wait(20), proxy.last_words())\n"
+        "    proxy.close()\n"
+        "import os; os.environ['WORD'] = 'through'\n"
+        "os.environ['SHELL'] = '/bin/sh'\n"
+        "end('echo $WORD 2>/dev/null')\n"
+        "end('ls /nowhere 2>/dev/null')\n"
+        "end('no-such-program-at-all')\n"
+        "proxy = client.Proxy('sleep 1000')\n"
+        "print([proxy.last_words()])\n"
+        "proxy.close(); proxy.process.wait(20)\n"
+        "print([proxy.last_words()])"
+    )
+    first, second, third, *ours = shown.splitlines()
+    assert first.startswith("b'through\\n' 0 exit code 0")
+    assert second == "b'' 2 exit code 2, and it printed nothing"
+    assert third.startswith("b'' 127 ")
+    assert third.endswith("not found")
+    assert ours == ["['']", "['']"]
+
+
+def test_every_key_that_ssh_config_names_is_tried(tmp_path: Path) -> None:
+    """ssh goes on to the next where a key is missing, unreadable, encrypted or refused."""
+    for name, word in (("first", ""), ("locked", "secret"), ("second", ""), ("third", "")):
+        line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", word, "-f", str(tmp_path / name)]
+        subprocess.run(line, check=True)
+    files = [tmp_path / name for name in ("first", "nowhere", "locked", "second", "third")]
+    config = "Host gpu01\n" + "".join(f"  IdentityFile {file}\n" for file in files)
+    (tmp_path / "config").write_text(config)
+    shown = in_a_process(
+        "import paramiko\n"
+        "from remedy.transport.watch import CURRENT\n"
+        "from types import SimpleNamespace\n"
+        "CURRENT.set(SimpleNamespace(enter=lambda stage: None))\n"
+        "from pyinfra.connectors.ssh_util import load_key_with_certificate as load\n"
+        f"folder = {str(tmp_path)!r}\n"
+        "keys = {n: load(key_filename=f'{folder}/{n}') for n in ('first', 'second', 'third')}\n"
+        "def name_of(key): return next((n for n, k in keys.items() if k == key), None)\n"
+        "tried = []\n"
+        "def login(self, user, password, key, files, agent, usual, *more):\n"
+        "    tried.append((name_of(key), files, agent))\n"
+        "    if name_of(key) != accepted: raise paramiko.AuthenticationException('refused')\n"
+        "paramiko.SSHClient._auth = login\n"
+        "def log_in(key, files=(), has_key=False):\n"
+        "    tried.clear()\n"
+        "    user = client.Client()\n"
+        "    user._has_key = has_key\n"
+        "    user._asked = {'alias': 'gpu01', 'config_file': f'{folder}/config'}\n"
+        "    try: user._auth('root', None, key, list(files), True, False, 'more')\n"
+        "    except paramiko.AuthenticationException as error: print(error, end=' ')\n"
+        "    print([name for name, *_ in tried], tried[-1][1:])\n"
+        "accepted = 'third'\n"
+        "log_in(keys['first'])\n"
+        "log_in(keys['first'], has_key=True)\n"
+        "accepted = 'nobody'\n"
+        "log_in(keys['first'])\n"
+        "log_in(None, [f'{folder}/nowhere', f'{folder}/locked'])\n"
+    )
+    assert shown.splitlines() == [
+        "['first', 'second', 'third'] ([], False)",
+        "refused ['first'] ([], True)",
+        "refused ['first', 'second', 'third', None] ([], True)",
+        f"refused [None] (['{tmp_path}/locked'], True)",
+    ]
 
 
 def test_closing_ends_what_a_proxy_command_started() -> None:

@@ -145,6 +145,28 @@ def test_the_last_words_of_a_proxy_command_are_shown_and_harmless() -> None:
     assert "ProxyCommand of ~/.ssh/config by hand" in error.next_step
 
 
+@pytest.mark.parametrize(
+    ("text", "via", "message", "step"),
+    [
+        ("cannot resolve", "", "cannot resolve 'gpu02'", "Give an address in the inventory"),
+        ("cannot resolve", "head", "cannot resolve 'head'", "Correct the ProxyJump of my config"),
+        (
+            "SSH error (ssh cannot read its configuration: my config: line 3: Bad)",
+            "",
+            "gpu02: SSH error (ssh cannot read its configuration",
+            "Correct my config; ssh -F 'my config' gpu02 shows it whole.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_ssh_config_is_to_be_corrected_there(
+    text: str, via: str, message: str, step: str
+) -> None:
+    node = Node("gpu02", "gpu02", data={"ssh_config_file": "my config"})
+    error = explain_connect_error(node, text, via=via)
+    assert message in error.message
+    assert step in error.next_step
+
+
 def test_a_command_to_type_reads_the_ssh_config_that_the_inventory_names() -> None:
     node = Node("gpu02", "gpu02", data={"ssh_config_file": "my config", "ssh_user": "ops"})
     refused = "Could not connect ([Errno 111] Connection refused)"

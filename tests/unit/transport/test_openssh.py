@@ -84,3 +84,41 @@ def test_plain_files_cost_no_process(config: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(openssh, "_effective", None)
     assert openssh.ssh_config(str(config)).lookup("gpu01")["port"] == "2222"
     assert openssh.ssh_config(str(config.with_name("none"))) is None
+
+
+PLAIN = """
+Host head
+  ProxyJump none
+  IdentityFile none
+Host gpu01
+  ProxyJump head
+  IdentityFile /keys/one
+Host gpu02
+  ProxyCommand nc %h %p
+Host gpu03
+  {first}
+Host *
+  ProxyJump gate
+  IdentityFile none
+  IdentityFile /keys/all
+"""
+
+
+@pytest.mark.parametrize("first", ["Port 22", "ProxyCommand none", "ProxyCommand=NONE"])
+@pytest.mark.parametrize("more", ["", "Match all\n"], ids=["plain", "match"])
+def test_none_is_no_jump_host_and_the_first_way_counts(config: Path, first: str, more: str) -> None:
+    config.write_text(PLAIN.format(first=first) + more)
+    read = openssh.ssh_config(str(config)).lookup
+    ways = {
+        name: [read(name).get(key) for key in ("proxyjump", "proxycommand")]
+        for name in ("head", "gpu01", "gpu02", "gpu03", "other")
+    }
+    assert ways == {
+        "head": [None, None],
+        "gpu01": ["head", None],
+        "gpu02": [None, "nc gpu02 22"],
+        "gpu03": ["gate" if first == "Port 22" else None, None],
+        "other": ["gate", None],
+    }
+    assert read("gpu01")["identityfile"][0] == "/keys/one"
+    assert openssh.identities("other", str(config))[-1] == "/keys/all"
