@@ -335,6 +335,11 @@ def test_a_program_that_only_warned_and_failed_of_its_own_later_has_its_own_erro
             "ib-link-fault",
         ),
         (
+            "nfs: server nas1 not responding, still trying",
+            "nfs: server nas1 OK",
+            "storage-fault",
+        ),
+        (
             "E rendezvous.cc:38] This thread has been waiting for `clique` for 10 seconds and may be stuck.",
             "E rendezvous.cc:43] Thread is unstuck! Warning above was a false-positive.",
             "peer-died-timeout",
