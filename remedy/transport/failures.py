@@ -6,6 +6,7 @@ Pure: texts of paramiko, sudo and the shell go in, errors come out.
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 
 from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Node
@@ -94,17 +95,8 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
             next_step=f"Run the ProxyCommand of {_config_file(node)} by hand; it has no terminal to ask at "
             "here.",
         )
-    if "encrypted" in text and "key" in text.lower():
-        return UnreachableError(
-            f"{at}: the ssh key is encrypted: {_shown(text)}",
-            next_step="Load it into the ssh agent (ssh-add), or give ssh_key_password in the inventory.",
-        )
-    if "No authentication methods available" in text or "no such private key" in text.lower():
-        return UnreachableError(
-            f"{at}: there is no ssh key to log in with: {_shown(text)}",
-            next_step="Set ssh_key in the inventory or IdentityFile in ssh_config, or load a key into the "
-            "ssh agent (ssh-add -l).",
-        )
+    if (error := _explain_key_file(node, text, at)) is not None:
+        return error
     if "Authentication" in text and ("saw EOF" in text or "shut down" in text):
         return UnreachableError(
             f"{at}: sshd closed the connection at the end of the login: {_shown(text)}",
@@ -136,6 +128,40 @@ def explain_connect_error(node: Node, text: str, *, via: str = "", proxy: str = 
         f"{at}: no connection: {_shown(text)}",
         next_step=f"Is the host up and its sshd reachable from here? {typed}",
     )
+
+
+def _explain_key_file(node: Node, text: str, at: str) -> RemedyError | None:
+    """Return the error of a login without a key that can be used; None where one was."""
+    words = text.removeprefix("PyinfraError: ")
+    # Of the inventory: the keys that ssh_config names are tried in turn.
+    file = str(node.data.get("ssh_key") or "")
+    if "encrypted" in words and "key" in words.lower():
+        return UnreachableError(
+            f"{at}: the ssh key is encrypted: {_shown(words)}",
+            next_step="Load it into the ssh agent (ssh-add), or give ssh_key_password in the inventory.",
+        )
+    if file and "No such private key file" in words:
+        return UnreachableError(
+            f"{at}: ssh_key of the inventory leads to no file: {_shown(file)}",
+            next_step=f"Give its path, seen from {Path.cwd()}, or from the root.",
+        )
+    if file and "Invalid private key file" in words:
+        hint = "Give the private key, not the public one: " if file.endswith(".pub") else ""
+        has_password = bool(node.data.get("ssh_key_password"))
+        return UnreachableError(
+            f"{at}: ssh_key of the inventory cannot be read as a private key"
+            f"{' with ssh_key_password' * has_password}: {_shown(file)}",
+            next_step=f"{hint}{file.removesuffix('.pub')}"
+            if hint
+            else f"Check it by hand: ssh-keygen -y -f {quoted(file)}",
+        )
+    if "No authentication methods available" in words or "private key file" in words:
+        return UnreachableError(
+            f"{at}: there is no ssh key to log in with: {_shown(words)}",
+            next_step="Set ssh_key in the inventory or IdentityFile in ssh_config, or load a key into the "
+            "ssh agent (ssh-add -l).",
+        )
+    return None
 
 
 def _explain_config(node: Node, text: str, via: str, typed: str) -> RemedyError | None:

@@ -167,6 +167,39 @@ def test_what_is_wrong_with_an_ssh_config_is_to_be_corrected_there(
     assert step in error.next_step
 
 
+@pytest.mark.parametrize(
+    ("data", "text", "message", "step"),
+    [
+        ({"ssh_key": "k"}, "No such private key file: k", "leads to no file: k", "seen from /"),
+        (
+            {"ssh_key": "k.pub"},
+            "Invalid private key file: k.pub",
+            "cannot be read as a private key: k.pub",
+            "the private key, not the public one: k",
+        ),
+        (
+            {"ssh_key": "a k", "ssh_key_password": "no"},
+            "Invalid private key file: a k",
+            "as a private key with ssh_key_password: a k",
+            "ssh-keygen -y -f 'a k'",
+        ),
+        (
+            {},
+            "SSH error (not a valid OPENSSH private key file)",
+            "no ssh key to log",
+            "IdentityFile",
+        ),
+    ],
+)
+def test_a_key_that_is_none_is_said_of_the_file_and_not_of_the_host(
+    data: dict[str, str], text: str, message: str, step: str
+) -> None:
+    error = explain_connect_error(Node("gpu02", "gpu02", data=data), f"PyinfraError: {text}")
+    assert message in error.message
+    assert step in error.next_step
+    assert "PyinfraError" not in error.message
+
+
 def test_a_command_to_type_reads_the_ssh_config_that_the_inventory_names() -> None:
     node = Node("gpu02", "gpu02", data={"ssh_config_file": "my config", "ssh_user": "ops"})
     refused = "Could not connect ([Errno 111] Connection refused)"
