@@ -14,10 +14,10 @@ LIKE = 0.7
 # Letters from which on a part of an option counts: `--sudo` for --ask-sudo-password.
 PART = 3
 
-# By an option of other tools (apt, ansible, make, terraform), the option that does the same here.
+# By an option of other tools (apt, ansible, make, terraform, clush), the option that does the same here.
 HABITS: Mapping[str, str] = {
     **dict.fromkeys(("-y", "--assume-yes", "--auto-approve", "--no-confirm"), "--yes"),
-    **dict.fromkeys(("-l", "--hosts", "--nodes"), "--limit"),
+    **dict.fromkeys(("-l", "-w", "--hosts", "--nodes", "--target"), "--limit"),
     **dict.fromkeys(("-C", "-n", "--check", "--dry-run", "--simulate", "--noop"), "--rehearse"),
     **dict.fromkeys(("-D", "--diff", "--show-commands"), "--commands"),
     **dict.fromkeys(("-t", "--tags"), "--only"),
@@ -31,6 +31,8 @@ HABITS: Mapping[str, str] = {
 }
 _PLAN = "what would change is shown by: remedy plan INVENTORY"
 _ARGUMENT = "the inventory is typed without an option"
+_USER = "the user is ssh_user in the inventory, or User in ssh_config"
+_WITHOUT = "hosts are left out by: --limit '*!HOSTS'"
 _ROOT = "remedy becomes root by itself where it has to"
 # By the same, what to do where the command has no such option.
 ELSEWHERE: Mapping[str, str] = {
@@ -38,6 +40,8 @@ ELSEWHERE: Mapping[str, str] = {
     **{name: "this command asks nothing" for name, option in HABITS.items() if option == "--yes"},
     **dict.fromkeys(("-i", "--inventory"), _ARGUMENT),
     **dict.fromkeys(("-b", "--become", "--sudo"), _ROOT),
+    **dict.fromkeys(("-u", "--user", "--remote-user"), _USER),
+    **dict.fromkeys(("-x", "--exclude"), _WITHOUT),
     **dict.fromkeys(("-V", "--version"), "the version is shown by: remedy --version"),
     "--html": "pages are written by plan, apply, verify, rollback, show and history",
 }
@@ -46,10 +50,14 @@ COMMANDS: Mapping[str, str] = {
     "help": "it is shown by: remedy --help",
     "version": "it is shown by: remedy --version",
     **dict.fromkeys(("diff", "preview", "dry-run"), "what would change is shown by: remedy plan"),
-    **dict.fromkeys(("status", "doctor", "scan"), "what is wrong is shown by: remedy check"),
+    **dict.fromkeys(
+        ("status", "doctor", "scan", "validate", "ping"), "what is wrong is shown by: remedy check"
+    ),
     **dict.fromkeys(("run", "fix", "deploy", "repair"), "hosts are repaired by: remedy apply"),
     **dict.fromkeys(("test", "prove", "bench"), "hosts are tested by: remedy verify"),
-    **dict.fromkeys(("undo", "revert", "restore"), "a run is taken back by: remedy rollback"),
+    **dict.fromkeys(
+        ("undo", "revert", "restore", "destroy"), "a run is taken back by: remedy rollback"
+    ),
     **dict.fromkeys(("log", "logs", "list", "runs"), "runs are listed by: remedy history"),
 }
 BEHIND = "options are typed behind the command: remedy COMMAND OPTIONS"

@@ -213,7 +213,7 @@ def _not_there(inventory: Hosts, unknown: list[str], text: str, option: str) -> 
     shown = fold(first) if plain else ",".join(first)
     shown += f" and {len(unknown) - len(first)} more" if unknown[_MOST_NEAR:] else ""
     of = "" if shown == text else f" ({option} {text})"
-    near = _nearest(inventory, first)
+    near = "'*'" if first[0].removeprefix("@") == "all" else _nearest(inventory, first)
     return InventoryError(
         f"{option} {shown}: no host or group of {inventory.path} is called that{of}",
         next_step=f"Did you mean {near}? {_known(inventory)}" if near else _known(inventory),

@@ -84,6 +84,8 @@ def test_a_text_selects(text: str, chosen: str) -> None:
         ("gpu[01-13]", "--limit gpu13: no host or group", "(--limit gpu[01-13])"),
         ("gpu[1-100000]", "gpu[1-9,13-103] and 99897 more: no host or group", "Did you mean gpu[01-12]?"),
         ("GPU01", "--limit GPU01: no host or group", "Did you mean gpu01?"),
+        ("all", "--limit all: no host or group", "Did you mean '*'?"),
+        ("@all", "--limit @all: no host or group", "Did you mean '*'?"),
         ("@rck1", "--limit @rck1: no host or group", "Did you mean @rack1?"),
         ("gpu01.example.com", "no host or group of inventory.py", "Did you mean gpu01?"),
         ("logn1", "no host or group of inventory.py", "Did you mean login1?"),
