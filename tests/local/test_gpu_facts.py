@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,24 +26,6 @@ HELD = 1024  # MiB
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[bool], Machines]]:
-    needed = ("ip", "nft", "nsenter", "ssh-keygen", "/usr/sbin/sshd")
-    missing = [tool for tool in needed if shutil.which(tool) is None]
-    if os.geteuid() != 0 or missing:
-        pytest.skip(f"machines in namespaces need root and {', '.join(missing) or 'nothing else'}")
-    made: list[Machines] = []
-
-    def build(own_pids: bool) -> Machines:
-        made.append(Machines(1, tmp_path, own_pids=own_pids))
-        made[-1].make()
-        return made[-1]
-
-    yield build
-    for cluster in made:
-        cluster.remove()
-
-
-@pytest.fixture
 def holder() -> Iterator[int]:
     """A process that holds a gibibyte of the GPU."""
     process = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
@@ -59,11 +38,11 @@ def holder() -> Iterator[int]:
 
 @pytest.mark.parametrize("own_pids", [False, True], ids=["of the machine", "of a container"])
 def test_who_holds_the_gpu_is_seen(
-    machine: Callable[[bool], Machines], holder: int, own_pids: bool, record_property: Record
+    machines: Callable[..., Machines], holder: int, own_pids: bool, record_property: Record
 ) -> None:
     import torch
 
-    fleet = machine(own_pids)
+    fleet = machines(1, own_pids=own_pids)
     inventory = str(fleet.inventory(""))
 
     def remedy(command: str) -> dict[str, Any]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,24 +20,6 @@ verify: {{backend: {backend}, ranks_per_host: 1, deadline: 90, sizes: [8, 104857
 REMEDY = [sys.executable, "-m", "remedy"]
 
 
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Callable[[int], Machines]]:
-    needed = ("ip", "nft", "nsenter", "ssh-keygen", "/usr/sbin/sshd")
-    missing = [tool for tool in needed if shutil.which(tool) is None]
-    if os.geteuid() != 0 or missing:
-        pytest.skip(f"machines in namespaces need root and {', '.join(missing) or 'nothing else'}")
-    made: list[Machines] = []
-
-    def build(count: int) -> Machines:
-        made.append(Machines(count, tmp_path))
-        made[-1].make()
-        return made[-1]
-
-    yield build
-    for cluster in made:
-        cluster.remove()
-
-
 @pytest.mark.parametrize(
     ("backend", "count"),
     [
@@ -49,7 +28,7 @@ def machines(tmp_path: Path) -> Iterator[Callable[[int], Machines]]:
     ],
 )
 def test_a_fleet_behind_closed_firewalls_is_mended_and_proved(
-    machines: Callable[[int], Machines], backend: str, count: int, record_property: Record
+    machines: Callable[..., Machines], backend: str, count: int, record_property: Record
 ) -> None:
     fleet = machines(count)
     inventory = str(fleet.inventory(SETTINGS.format(backend=backend)))
