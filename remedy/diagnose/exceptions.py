@@ -91,6 +91,10 @@ _KINDS = (
     ),
     (re.compile(r"(?:ConnectionRefusedError|[\w.]*ConnectTimeout\w*)\b"), "firewall-ports"),
 )
+# The status of a call to another process that ended there, or on the way: a line of gRPC's message.
+_STATUS = re.compile(
+    r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
+)
 _OF_A_KIND = 0.6
 # Connections to a service of the web are no connections of the job's hosts with each other.
 _OF_THE_WEB = re.compile(rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\burl\b")
@@ -152,6 +156,11 @@ class Raised:
         if words is not None:
             is_weighed = any(cause.label == APPLICATION for cause in words.causes)
             return words.causes if is_weighed else (*words.causes, _SYSTEM)
+        if words is None and any(map(_STATUS.match, self.more)):
+            because = "the status of a call to another process"
+            return CauseWeight(
+                label="peer-died-timeout", weight=_OF_A_KIND, because=because
+            ), _SYSTEM
         if is_of_system:
             return (_SYSTEM,)
         is_open = ":" not in self.text or _OF_THE_JOB.search(self.text)
