@@ -102,8 +102,7 @@ def over_ssh(program: str, launch: str, hosts: str, more_hosts: str) -> Iterator
     yield run(
         "memory",
         "unknown",
-        "--fail memory --rank 1",
-        LIMIT,
+        change=LIMIT.replace("2G", "150M"),
         before=f"[ ! -d {GROUP} ] || echo $$ > {GROUP}/cgroup.procs",
         secondary=KILLED,
     )

@@ -60,7 +60,7 @@ MXNET_HEAD = "DMLC_ROLE=scheduler python train_mxnet.py & DMLC_ROLE=server pytho
 MXNET_WORKER = "DMLC_ROLE=worker timeout 25 python train_mxnet.py"
 SUPERVISOR = "[supervisord]\\nnodaemon=true\\nuser=root\\n"
 PART = (
-    "[program:NAME]\\ncommand=COMMAND\\nautorestart=false\\nstartsecs=2\\nstopwaitsecs=5\\n"
+    "[program:NAME]\\ncommand=COMMAND\\nautorestart=false\\nstartsecs=1\\nstopwaitsecs=5\\n"
     "redirect_stderr=true\\nstdout_logfile=/dev/fd/1\\nstdout_logfile_maxbytes=0\\n"
 )
 SERVE = "python train_grpc.py --serve --server 0.0.0.0:50051"
@@ -348,7 +348,7 @@ def _supervised(**commands: str) -> str:
     parts = "".join(
         PART.replace("NAME", name).replace("COMMAND", command) for name, command in commands.items()
     )
-    return f"printf '{SUPERVISOR}{parts}' > sup.conf; timeout 28 supervisord -c sup.conf"
+    return f"printf '{SUPERVISOR}{parts}' > sup.conf; timeout 24 supervisord -c sup.conf"
 
 
 def _second_alone(make: Any, job: str) -> Iterator[Scenario]:

@@ -12,7 +12,7 @@ import grpc
 from train_breaks import add_arguments, fail
 
 SERVICE = "trainer.ParameterServer"
-WAIT = 10
+WAIT = 6
 
 
 class Server(grpc.GenericRpcHandler):
