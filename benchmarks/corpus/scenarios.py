@@ -14,7 +14,9 @@ from benchmarks.corpus import (
     newcomers,
     one_host,
     others,
+    remote,
     schedulers,
+    servers,
     spawners,
     start,
 )
@@ -41,3 +43,5 @@ def scenarios() -> Iterator[Scenario]:
     yield from learners.learners()
     yield from spawners.spawners()
     yield from newcomers.newcomers()
+    yield from servers.servers()
+    yield from remote.remote()
