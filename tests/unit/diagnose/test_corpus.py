@@ -54,12 +54,13 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
     assert right == all_
 
 
-def test_logs_of_eight_more_programs() -> None:
+@pytest.mark.parametrize(("name", "logs", "top1"), [("sixth", 103, 0.84), ("eighth", 70, 0.8)])
+def test_logs_of_eight_more_programs(name: str, logs: int, top1: float) -> None:
     # What it said of a catalogue that had not met them stands in docs/catalogue.md: here nothing is lost.
-    figures = (table := measure(CORPUS.with_name("sixth"), leave_out=False)).figures()
-    assert len(table.rows) >= 103
+    figures = (table := measure(CORPUS.with_name(name), leave_out=False)).figures()
+    assert len(table.rows) >= logs
     assert figures["host_blamed_wrongly"] == 0
-    assert figures["top1"] >= 0.84, figures["wrong"]
+    assert figures["top1"] >= top1, figures["wrong"]
     assert figures["top1_or_secondary"] >= 0.97, figures["wrong"]
     right, all_ = figures["calibration"]["certain"]
     assert right == all_
