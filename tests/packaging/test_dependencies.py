@@ -19,8 +19,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text()
 RENEW = "scripts/constraints renew"
-# Where the name of a distribution is not that of what it is imported by.
-IMPORTED_AS = {"yaml": "pyyaml", "pyinfra_cli": "pyinfra"}
+# Where the name of a distribution is not that of what it is imported by; pydantic pins its core.
+IMPORTED_AS = {"yaml": "pyyaml", "pyinfra_cli": "pyinfra", "pydantic_core": "pydantic"}
 # What the ranks of engines import on hosts: not of this environment.
 ON_HOSTS = {"torch", "paddle", "mindspore", "numpy"}
 
