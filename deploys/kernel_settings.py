@@ -230,13 +230,12 @@ def _note(bench: Bench, shortage: Shortage, when: str, lines: tuple[str, ...]) -
         return
     evidence = lines if when else (*shortage.settings, *lines)
     note = bench.report if shortage.kind is _REPORT else bench.blocked
-    fix = f'{shortage.fix}; if it is right, add to kernel_settings.accept in remedy.yaml: "{line}"'
-    if lines:
-        fix = (
-            f"Remove that line, or: {fix}"
-            if when
-            else f"Remove the line that sets it at boot. {fix}"
-        )
+    cure = shortage.fix
+    if when:
+        cure = "Remove that line, or write there what is to be"
+    elif lines:
+        cure = f"Remove the line that sets it at boot. {cure}"
+    fix = f'{cure}; if it is right, add to kernel_settings.accept in remedy.yaml: "{line}"'
     note(f"{when}{shortage.title}", evidence, fix, label=shortage.cause.name)
 
 

@@ -64,7 +64,7 @@ def render_verdict(verdict: Verdict, explanation: Explanation | None) -> Rendera
 def _with_left_out(line: Text, verdict: Verdict) -> list[Text]:
     """Return a line with the hosts that were left out, and why; where that is long, it stands above already."""
     words = "".join(verdict.reason.partition(NOT_TESTED)[1:])
-    if not words or len(line.plain) + len(words) <= WIDTH:
+    if not verdict.absent or len(line.plain) + len(words) <= WIDTH:
         return [line.append(words, style="default")]
     return [line, Text(f"             not tested, as said above: {folded(verdict.absent)}")]
 

@@ -36,7 +36,7 @@ names() {
             printf '%s\n' "$answers"
             late=$first
         else
-            choose_way || { status=failed:1 detail="getent could not be started as $asker"; return; }
+            choose_way || { status=failed:1 detail="getent gave no answer${asker:+ as $asker}, not even for an address"; return; }
             ask_each $own
         fi
         printf 'asked %s\n' "$asker"

@@ -80,7 +80,7 @@ def screenshots(tmp_path: Path) -> Path:
     return Path(os.environ.get("REMEDY_SCREENSHOTS", tmp_path))
 
 
-@pytest.mark.parametrize("name", ["red-64", "faults-64"])
+@pytest.mark.parametrize("name", ["red-64", pytest.param("faults-64", marks=pytest.mark.full)])
 def test_a_red_proof_is_drawn_without_overlaps_cuts_or_pale_text(
     name: str, screenshots: Path
 ) -> None:
