@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -172,11 +173,24 @@ def test_a_signal_just_before_a_read_ends_the_wait_for_bytes(
     )
 
 
+def pipe_without_a_reader() -> int:
+    """Return the end to write to of a pipe that nobody reads.
+
+    A process that another thread starts meanwhile holds the other end until it is a program of its own, so the
+    kernel is asked, which reports an error on such a pipe (poll(2)).
+    """
+    reading, writing = os.pipe()
+    os.close(reading)
+    poll = select.poll()
+    poll.register(writing, 0)
+    assert poll.poll(LONG * 1000) == [(writing, select.POLLERR)]
+    return writing
+
+
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("command", ["diagnose", "history", "explain", "show"])
 def test_a_reader_who_has_left(tmp_path: Path, command: str, stream: str) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
+    writing = pipe_without_a_reader()
     process = subprocess.Popen(
         [str(COMMAND), *words_of(command, tmp_path)],
         stdout=writing if stream == "stdout" else subprocess.PIPE,
