@@ -25,8 +25,11 @@ _FROM = "remedy init --from"
 _HEAD = 100
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path) -> dict[str, Any]:
     """Run an inventory file by itself and check its lists of hosts.
+
+    Returns:
+        What the file defines, by name.
 
     Raises:
         InventoryError: the file is missing, fails to run, or lists what is not a host; the message names the
@@ -44,6 +47,7 @@ def check_file(path: Path) -> None:
     attributes = _run_inventory_file(path)
     raise_together(_bad_lists(path, attributes))
     raise_together(two_values(path, attributes))
+    return attributes
 
 
 def from_source(path: Path, source: Any, pyinfra_keys: Collection[str] = ()) -> Inventory:
@@ -88,7 +92,7 @@ def _nearest(path: Path) -> str:
 
 
 def _run_inventory_file(path: Path) -> dict[str, Any]:
-    """Run the file once by itself, so that an error in it is reported with its line."""
+    """Run the file by itself, so that an error in it is reported with its line."""
     try:
         text = path.read_text(encoding="utf-8")
         _refuse_json(path, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from remedy.errors import InventoryError
 from remedy.installed import points
@@ -16,21 +17,26 @@ def load_inventory(path: Path) -> Inventory:
         InventoryError: the file is missing, fails to run, or describes hosts that cannot be a cluster;
             the message names the file, and the line where one has the fault.
     """
-    check_file(path)
+    attributes = check_file(path)
 
     # Half a second, and in vain where the file itself is at fault.
     from pyinfra.api import connectors
     from pyinfra.api.state import State
     from pyinfra.context import ctx_state
-    from pyinfra_cli.inventory import make_inventory_from_files
-    from pyinfra_cli.util import PYTHON_CODES
+    from pyinfra_cli import inventory as loader
+    from pyinfra_cli.util import PYTHON_CODES, exec_file
+
+    def run(filename: str, **options: Any) -> dict[str, Any]:
+        # The inventory has run: it may ask a cloud, and a second answer may differ from what was checked.
+        return attributes if filename == str(path) else exec_file(filename, **options)
 
     # It keeps what it compiled by name for the life of a process, also of a file that was edited since.
     PYTHON_CODES.clear()
     setattr(connectors, "entry_points", points)  # noqa: B010 - it reads them four times an inventory
+    setattr(loader, "exec_file", run)  # noqa: B010 - its loader takes files, and no values
     try:
         with ctx_state.use(State()):  # its loader keeps its place in the current state
-            source = make_inventory_from_files(str(path))
+            source = loader.make_inventory_from_files(str(path))
     except Exception as error:
         # pyinfra wraps what a file of group_data raises, and cannot print that itself.
         cause = getattr(error, "exception", error)

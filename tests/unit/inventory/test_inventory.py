@@ -34,6 +34,14 @@ def test_hosts_groups_and_data_are_read_as_pyinfra_reads_them(tmp_path: Path) ->
     assert inventory.select(["*1"]) == ("gpu01", "login1")
 
 
+def test_a_file_is_run_once(tmp_path: Path) -> None:
+    """It may ask a cloud for its hosts: slow, and never the same twice."""
+    counted = 'open(__file__ + ".runs", "a").write("run\\n")\n'
+    inventory = load(tmp_path, f'{counted}hosts = [("gpu01", {{"ssh_hostname": "10.0.0.1"}})]\n')
+    assert inventory.names == ("gpu01",)
+    assert (tmp_path / "inventory.py.runs").read_text() == "run\n"
+
+
 def test_a_file_that_was_edited_is_read_anew(tmp_path: Path) -> None:
     assert load(tmp_path, 'hosts = ["gpu01"]\n').names == ("gpu01",)
     assert load(tmp_path, 'hosts = ["gpu01", "gpu02"]\n').names == ("gpu01", "gpu02")
