@@ -85,6 +85,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
+    diagnosis = _with_nothing_worse(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
@@ -302,6 +303,25 @@ def _notes(scans: Iterable[LogScan]) -> list[str]:
         if scan.trouble
     ]
     return troubles + [f"{scan.name}: {text}" for scan in scans for text in scan.unread]
+
+
+def _with_nothing_worse(
+    diagnosis: Diagnosis, events: Sequence[Event], scans: Sequence[LogScan]
+) -> Diagnosis:
+    """Offer that nothing is wrong, where nothing is known but that a line is harmless by itself."""
+    harmless = [event for event in events if event.role is Role.HARMLESS]
+    named = diagnosis.label != UNKNOWN or diagnosis.candidates or diagnosis.lead or diagnosis.notes
+    if named or len(harmless) < len(events) or not harmless or any(map(_fails, scans)):
+        return diagnosis
+    reason = "what looks like a failure here is harmless by itself; no line shows how the run ended"
+    candidate = Candidate(
+        label=HEALTHY, score=BESIDE, reason=reason, evidence=(quote(harmless[-1]),)
+    )
+    return diagnosis.model_copy(update={"candidates": (candidate,)})
+
+
+def _fails(scan: LogScan) -> bool:
+    return bool(failure_lines(scan.tail)) or not scan.is_whole
 
 
 def _harmless(events: Iterable[Event]) -> list[str]:

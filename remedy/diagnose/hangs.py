@@ -18,11 +18,11 @@ from remedy.diagnose.diagnosis import (
     sure,
 )
 from remedy.diagnose.job_setting import together
-from remedy.diagnose.progress import shows_an_end, was_warned
+from remedy.diagnose.progress import shows_an_end, strange_end, was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import have_stopped
-from remedy.text import is_number, listed
+from remedy.text import clipped, is_number, listed
 
 PEER = "peer-died-timeout"
 STOPPED = 0.56
@@ -180,7 +180,10 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     if not any(scan.steps for scan in scans) or shows_an_end(scans):
         return None
     note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"
-    if any(map(was_warned, scans)):
+    strange = next(filter(None, map(strange_end, scans)), "")
+    if strange:
+        note = f"{note}; after its last step: {clipped(strange, 160)}"
+    elif any(map(was_warned, scans)):
         return Diagnosis(label=HEALTHY, notes=(note,), **sure(GOES_ON))
     candidates = tuple(
         Candidate(label=label, score=score, reason=reason) for label, score, reason in _AFTER_STEPS

@@ -27,14 +27,17 @@ _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
-    r"|successfully (?:finished|completed)|Exit code 0\b|works well|exitcode: 0\b"
+    r"|successfully (?:finished|completed)|works well"
+    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b"
     r"|# All processes entering MPI_Finalize",
     re.IGNORECASE,
 )
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
     r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
-    r"|\btotal (?:\w+ )?time\b|\bexiting\b|\bshut(?:ting)? ?down\b|destroy_process_group"
+    r"|waiting up to \d+ seconds for all training processes to terminate"
+    r"|\btotal (?:\w+ )?time\b|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
+    r"|destroy_process_group"
     r"|startup complete|Started server process|Uvicorn running",
     re.IGNORECASE,
 )
@@ -46,17 +49,29 @@ _WENT_WRONG = re.compile(
     r"|unable to|cannot|tim(?:ed|ing) out|timeout exceeded)\b",
     re.IGNORECASE,
 )
-_MEANT_WELL = re.compile(
-    r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|no errors?|0 errors"
-    r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling"
-    r"|err=-3|algbw|NCCL INFO|errors?\.py|loss|warnings?\.warn|harmless|failed: 0|errno: 97"
-    r"|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
-    r"|[:=] *(?:no|none|n/a|0|false|disabled) *$"
-    r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
-    r"|retry ?\(\d+/\d+\)|could not find TensorRT|uv_loop_close failed"
-    r"|Failed to open libibverbs|loopback address as fallback|client socket cannot be",
+# Numbers and names that have the words of a failure: the rest of their line may still report one.
+_NAMED_SO = re.compile(
+    r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
+    r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py|failed: 0"
+    r"|(?:\w+ ){0,2}\w+(?<!\d) ?[:=] *(?:no|none|n/a|0|false|disabled) *$"
+    r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
     re.IGNORECASE,
 )
+_MEANT_WELL = re.compile(
+    r"err=-3|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
+    r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
+    r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
+    r"|Failed to open libibverbs|initializing an OpenFabrics device|loopback address as fallback"
+    r"|client socket cannot be",
+    re.IGNORECASE,
+)
+# What programs print between two steps beside steps.
+_AT_WORK = re.compile(
+    r"\b(?:INFO|DEBUG)\b|\b(?:sav(?:ed?|ing)|written|writing)\b|\b(?:eval|valid)\w*\W.*\d|\bloss_?\w*\W{1,2}\d"
+    r"|^\W{0,4}[\w ./-]{1,40}[:=] *-?[\d.]{1,20}%?$",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"\d+")
 
 
 # What NCCL says once it has its networks, its ranks or its connections: it did without what it missed before.
@@ -78,7 +93,12 @@ def is_progress(line: str) -> bool:
 
 def is_reassuring(line: str) -> bool:
     """Return whether a line has the words of a failure and reports none."""
-    return bool(_MEANT_WELL.search(line))
+    return bool(_MEANT_WELL.search(line)) or _went_wrong(line) != bool(_WENT_WRONG.search(line))
+
+
+def _went_wrong(line: str) -> bool:
+    """Return whether a line has the words of a failure, apart from numbers and names that have them."""
+    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(_NAMED_SO.sub(" ", line)))
 
 
 def is_stopped_by_hand(text: str) -> bool:
@@ -90,7 +110,7 @@ def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
     for line in text.splitlines():
-        if is_named(line) or (_WENT_WRONG.search(line) and not _MEANT_WELL.search(line)):
+        if is_named(line) or (_went_wrong(line) and not _MEANT_WELL.search(line)):
             failures.append(line)
         elif is_progress(line):
             failures.clear()
@@ -132,6 +152,22 @@ def shows_an_end(scans: Sequence[LogScan]) -> bool:
     return any(
         _ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
     )
+
+
+def strange_end(scan: LogScan) -> str:
+    """Return the last line after the last step that a program at work does not print; "" where there is none.
+
+    Args:
+        scan: a log with steps.
+    """
+    lines = scan.tail.splitlines()[-MOST_LINES:]
+    last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
+    known = {_NUMBERS.sub("", line) for line in lines[:last]}
+    for line in reversed(lines[last + 1 :]):
+        is_ordinary = _AT_WORK.search(line) or _WARNING.search(line)
+        if any(map(str.isalpha, line)) and not is_ordinary and _NUMBERS.sub("", line) not in known:
+            return line.strip()
+    return ""
 
 
 def was_warned(scan: LogScan) -> bool:
