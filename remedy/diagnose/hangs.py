@@ -175,12 +175,14 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
         scans: logs with steps and without a failure.
 
     Returns:
-        None where a log shows that its program ended, or that it serves.
+        None where a log shows that its program ended, or that it serves, and no other ends strangely.
     """
-    if not any(scan.steps for scan in scans) or shows_an_end(scans):
+    moving = [scan for scan in scans if scan.steps]
+    open_ = [scan for scan in moving if not shows_an_end([scan])]
+    strange = next(filter(None, map(strange_end, open_)), "")
+    if not moving or (shows_an_end(scans) and not strange):
         return None
     note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"
-    strange = next(filter(None, map(strange_end, scans)), "")
     if strange:
         note = f"{note}; after its last step: {clipped(strange, 160)}"
     elif any(map(was_warned, scans)):

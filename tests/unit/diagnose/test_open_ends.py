@@ -33,7 +33,9 @@ def test_a_program_that_says_that_it_is_done_is_healthy(end: str) -> None:
     assert (found.label, found.notes) == ("healthy", ())
 
 
-def test_one_rank_that_says_so_is_enough() -> None:
+def test_one_rank_that_says_so_is_enough_unless_another_ends_strangely() -> None:
+    logs = {"a.log": [*STEPS, "training finished"], "b.log": [*STEPS, "Segfault"]}
+    assert diagnose_lines(logs).label == "unknown"
     assert (
         diagnose_lines({"a.log": [*STEPS, "training finished"], "b.log": STEPS}).label == "healthy"
     )
