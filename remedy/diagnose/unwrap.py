@@ -11,6 +11,7 @@ NARROW, WIDE = 40, 250  # columns of a terminal
 LARGEST = 1 << 20  # bytes; what is copied from a terminal is no longer
 FOLDED = 4  # lines of the full width at least
 SHARE = 0.08  # of all lines
+_RULES = frozenset(b"-=+| ")  # what the line below the head of a table is made of
 ALIKE = 8  # bytes with which a line begins like the one before it: a line of its own
 
 
@@ -58,6 +59,8 @@ def _width(rows: list[bytes]) -> int:
     width = max(lengths)
     if not NARROW <= width <= WIDE or lengths[width] < max(FOLDED, SHARE * len(rows)):
         return 0
+    if any(len(row) == width and b" " in row and _RULES.issuperset(row) for row in rows):
+        return 0  # the rows of a table, which are all as wide
     pairs = [(row, after) for row, after in pairwise(rows) if _is_folded(row, width)]
     within = [row for row, after in pairs if after[:1].strip() and after[:ALIKE] != row[:ALIKE]]
     return width if len(within) >= max(FOLDED, len(pairs) * 2 // 3) else 0

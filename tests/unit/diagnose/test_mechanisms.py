@@ -100,6 +100,18 @@ def test_lines_that_a_terminal_folded_are_read_as_they_were_printed(width: int) 
     assert folded[found.candidates[0].evidence[1].line - 2].startswith("gpu01:812:901")
 
 
+def test_the_rows_of_a_table_are_no_folded_lines() -> None:
+    rows = [
+        f"{number:<15} {'train':>10} {'FAILED' if number == 124 else 'COMPLETED':>10} {'1:0':>8} "
+        for number in range(121, 127)
+    ]
+    head = f"{'JobID':<15} {'JobName':>10} {'State':>10} {'ExitCode':>8} "
+    table = [head, f"{'-' * 15} {'-' * 10} {'-' * 10} {'-' * 8} ", *rows]
+    lead = diagnose_lines({"sacct.txt": table}).lead
+    assert lead is not None
+    assert (lead.line, lead.text.split()) == (6, ["124", "train", "FAILED", "1:0"])
+
+
 def test_a_traceback_without_its_head_is_read_at_the_beginning_of_a_log() -> None:
     frames = ['  File "/app/train.py", line 3, in main', "    f(1)", "ValueError: batch of 7"]
     for prefix in ("", "[rank1]: ", "2026-01-01 10:00:00,123 ERROR "):
