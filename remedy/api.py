@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from remedy.diagnose.confirm import explain_alone
+from remedy.diagnose.cures import explain_alone
 from remedy.diagnose.diagnosis import Explanation
 from remedy.diagnose.logs import diagnose_paths
 from remedy.errors import RefusedError, RemedyError

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 
 from remedy.values import Record
-from remedy.yaml_text import parse_yaml
+from remedy.yaml_text import parse_own
 
 NO_HOST_FIX = "No host fix"
 """The group of the causes that are not in the state of any host."""
@@ -44,6 +44,6 @@ def causes() -> dict[str, Cause]:
     text = resources.files("remedy").joinpath("causes.yaml").read_text(encoding="utf-8")
     return {
         name: Cause(name=name, group=group, **words)
-        for group, members in parse_yaml(text).items()
+        for group, members in parse_own(text).items()
         for name, words in members.items()
     }

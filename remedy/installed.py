@@ -9,6 +9,9 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any
 
+REMEDIES = "remedy.deploys"
+"""The group in which packages name remedies of theirs."""
+
 
 def points(*, group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group, as ``importlib.metadata.entry_points`` does."""

@@ -63,6 +63,17 @@ def parse_yaml(text: str | bytes, *, core: bool = False) -> Any:
         raise YamlError(" ".join(str(error).split())) from error
 
 
+def parse_own(text: str) -> Any:
+    """Return the value of a text that is part of remedy, not looked through first as the text of others is.
+
+    Args:
+        text: what `parse_yaml` accepts; the tests see to it.
+    """
+    import yaml
+
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+
+
 def _core_loader(loader: Any) -> Any:
     """Return a loader whose plain words are those of YAML 1.2."""
     core: Any = type("CoreLoader", (loader,), {"yaml_implicit_resolvers": {}})

@@ -80,7 +80,7 @@ def diagnose(
             options = Options(inventory, spec, limit, as_json, verbose, ask_sudo_password, quiet)
             explanation = _with_hosts(diagnosis, options)
         else:
-            from remedy.diagnose.confirm import explain_alone
+            from remedy.diagnose.cures import explain_alone
 
             explanation = explain_alone(diagnosis, logs)
         command = explanation.command and to_copy(explanation.command)

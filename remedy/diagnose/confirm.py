@@ -7,12 +7,10 @@ the catalogue. So nothing is searched for here a second time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-from remedy.causes import NO_HOST_FIX
 from remedy.diagnose.advice import look
 from remedy.diagnose.alternatives import is_alternative
+from remedy.diagnose.cures import command_for, curing, remedy_for, reporting
 from remedy.diagnose.diagnosis import (
     UNKNOWN,
     Candidate,
@@ -24,8 +22,8 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
-from remedy.plan import Change, Finding, FindingKind, Plan, Remedy, all_causes, remedies
-from remedy.text import counted, folded, limited, quoted
+from remedy.plan import Change, Finding, FindingKind, Plan
+from remedy.text import counted, folded
 
 CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
@@ -33,29 +31,6 @@ LEFT = 0.5  # where the hosts speak against it, or what is left where they speak
 
 # A switch or a router on the way can be the place of these, and no host would show it.
 BETWEEN = frozenset(("mtu-mismatch", "network-unreachable"))
-
-__all__ = [
-    "Confirmation",
-    "command_for",
-    "confirm",
-    "confirmed",
-    "explain",
-    "explain_alone",
-    "remedy_for",
-    "settled",
-]
-
-
-def remedy_for(label: str) -> str | None:
-    """Return the remedy that cures a cause, else the one that reports it, None where there is none."""
-    if label not in all_causes() or all_causes()[label].group == NO_HOST_FIX:
-        return None
-    words = set(label.split("-"))
-    for group in (_curing(label), _reporting(label)):
-        if group:
-            # Several can cure one cause: the one whose name is most like it comes first.
-            return max(group, key=lambda remedy: len(words & set(remedy.name.split("_")))).name
-    return None
 
 
 def confirm(
@@ -139,41 +114,6 @@ def weighed(diagnosis: Diagnosis, confirmations: Iterable[Confirmation], *, now:
     return diagnosis
 
 
-def command_for(
-    inventory: str,
-    confirmations: Iterable[Confirmation],
-    diagnosis: Diagnosis,
-    ask: str | None = None,
-) -> str | None:
-    """Return the command to type against a cause, None where remedy can do nothing against it.
-
-    Other causes that the hosts confirm are cured by the same command: training fails until all of them are.
-    What is not certain changes no host.
-
-    Args:
-        inventory: as it is to be typed.
-        confirmations: of the hosts; none where no host was probed.
-        diagnosis: with the cause.
-        ask: the command that asks the hosts, where they were not asked.
-    """
-    label = diagnosis.label
-    by_label = {confirmation.label: confirmation for confirmation in confirmations}
-    confirmation = by_label.get(label)
-    curable = [
-        c for c in by_label.values() if c.status is ConfirmationStatus.CONFIRMED and c.curable
-    ]
-    if curable and (label == UNKNOWN or confirmation in curable):
-        hosts = dict.fromkeys(host for c in curable for host in c.hosts)
-        return f"remedy apply {inventory} --limit {limited(hosts)}"
-    if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
-        return None  # nothing would be changed
-    if remedy_for(label) is None:
-        return None
-    if diagnosis.confidence != "certain":
-        return ask or f"remedy check {inventory}"
-    return f"remedy apply {inventory}" if _curing(label) else f"remedy check {inventory}"
-
-
 def explain(
     diagnosis: Diagnosis,
     plan: Plan,
@@ -208,23 +148,6 @@ def explain(
     )
 
 
-def explain_alone(diagnosis: Diagnosis, logs: Iterable[Path]) -> Explanation:
-    """Explain a diagnosis by nothing but its logs: what is not certain asks the hosts next.
-
-    Args:
-        diagnosis: of the logs.
-        logs: as they were named.
-    """
-    typed = " ".join(map(quoted, logs))
-    ask = f"remedy diagnose {typed} --inventory INVENTORY"
-    return Explanation(
-        diagnosis=diagnosis,
-        remedy=remedy_for(diagnosis.label),
-        command=command_for("INVENTORY", (), diagnosis, ask),
-        look=look(diagnosis),
-    )
-
-
 def _confirmation(
     candidate: Candidate, plan: Plan, hosts: Sequence[str], addresses: Mapping[str, str]
 ) -> Confirmation:
@@ -236,7 +159,7 @@ def _confirmation(
     if explaining:
         return confirmed(label, explaining, plan.changes)
     evidence = _open_evidence(label, findings, quotes, len(hosts))
-    if evidence or not hosts or not (_curing(label) or _reporting(label)):
+    if evidence or not hosts or not (curing(label) or reporting(label)):
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
     return Confirmation(
         label=label,
@@ -295,11 +218,3 @@ def confirmed(label: str, findings: Sequence[Finding], changes: Sequence[Change]
 def _sentence(finding: Finding) -> str:
     where = f"{finding.host}: " if finding.host else ""
     return f"{where}{finding.sentence}"
-
-
-def _curing(label: str) -> list[Remedy[Any]]:
-    return [remedy for remedy in remedies() if label in remedy.cures]
-
-
-def _reporting(label: str) -> list[Remedy[Any]]:
-    return [remedy for remedy in remedies() if label in remedy.finds]

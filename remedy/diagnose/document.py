@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from remedy.diagnose.confirm import Confirmation
-from remedy.diagnose.diagnosis import Candidate, Moment, Quote
+from remedy.diagnose.diagnosis import Candidate, Confirmation, Moment, Quote
 from remedy.values import Document, Headed
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.advice import look
-from remedy.diagnose.confirm import command_for, confirmed, explain, remedy_for
+from remedy.diagnose.confirm import confirmed, explain
+from remedy.diagnose.cures import command_for, remedy_for
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     HEALTHY,

@@ -21,14 +21,13 @@ from typing import Any, Generic, TypeVar
 
 from remedy.causes import Cause, causes
 from remedy.errors import UsageError
-from remedy.installed import points
+from remedy.installed import REMEDIES, points
 from remedy.plan.change import Change, Finding
 from remedy.plan.fleet import Fleet
 from remedy.plan.workbench import FleetBench, Undecided, Workbench
 from remedy.probe import HostState
 from remedy.spec import FILE_NAME, SECTIONS, SpecSection
 
-ENTRY_POINTS = "remedy.deploys"
 READS = "reads.txt"
 DEPLOYS = "remedy.apply.under_pyinfra"
 
@@ -214,7 +213,7 @@ def _others() -> tuple[Remedy[Any], ...]:
     """Return the remedies of entry points."""
     known: list[Remedy[Any]] = []
     taken = {*SECTIONS, *(module.rpartition(".")[2] for module in own_modules())}
-    for point in points(group=ENTRY_POINTS):
+    for point in points(group=REMEDIES):
         known.append(_third_party(point, taken | {remedy.name for remedy in known}))
     return tuple(known)
 

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from remedy.diagnose.advice import evidence, named
+from remedy.diagnose.cures import cause_of
 from remedy.diagnose.diagnosis import (
     Candidate,
     Confirmation,
@@ -17,7 +18,6 @@ from remedy.diagnose.diagnosis import (
     Explanation,
     Quote,
 )
-from remedy.plan import all_causes
 from remedy.text import clipped, counted, folded, to_paste
 
 MOMENT = 100  # characters of a line that the timeline shows
@@ -88,7 +88,7 @@ def render_diagnosis(
     """
     diagnosis = explanation.diagnosis
     parts: list[RenderableType] = [_head(diagnosis)]
-    cause = all_causes().get(diagnosis.label)
+    cause = cause_of(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
         parts.append(Folded(Text("  "), Text(cause.cause)))
     parts += _evidence(diagnosis, everything=everything)
@@ -249,8 +249,8 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if label == APPLICATION:
         parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))
-    elif fix := all_causes()[label].fix:
-        parts.append(Folded(Text("Fix: ", style="bold"), Text(fix)))
+    elif (cause := cause_of(label)) is not None and cause.fix:
+        parts.append(Folded(Text("Fix: ", style="bold"), Text(cause.fix)))
     if things := named(explanation.diagnosis):
         parts.append(Folded(Text("Named: ", style="bold"), Text(things)))
     if explanation.look:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 import yaml
 
-from remedy.yaml_text import YamlError, parse_yaml
+from remedy.yaml_text import YamlError, parse_own, parse_yaml
+
+PACKAGE = Path(__file__).parents[2] / "remedy"
 
 
 @pytest.fixture(params=["libyaml", "pure Python"], autouse=True)
@@ -73,3 +76,11 @@ def test_a_tab_is_named_where_spaces_indent() -> None:
     with pytest.raises(YamlError) as caught:
         parse_yaml("a: [1,\n")
     assert "tab" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.yaml")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_texts_of_the_package_are_sound(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert parse_own(text) == parse_yaml(text) != {}

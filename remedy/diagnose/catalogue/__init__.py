@@ -6,8 +6,10 @@ tests against its own examples and against texts that are made from its pattern.
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from importlib import resources
@@ -17,7 +19,7 @@ from pydantic import Field, model_validator
 
 from remedy.diagnose.catalogue.gpu_memory import held_by_others
 from remedy.values import Record
-from remedy.yaml_text import parse_yaml
+from remedy.yaml_text import parse_own
 
 CLEAR = 0.6
 """From this weight on a text speaks clearly for a cause."""
@@ -157,20 +159,37 @@ def catalogue() -> tuple[Symptom, ...]:
         ValueError: an entry does not follow the schema, or two have one id.
     """
     entries: dict[str, Symptom] = {}
+    with _no_collections():
+        for entry in _entries():
+            if entry.id in entries:
+                raise ValueError(f"two entries are called {entry.id!r}")
+            entries[entry.id] = entry
+    return tuple(entries.values())
+
+
+def _entries() -> Iterator[Symptom]:
     folder = resources.files(__name__)
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".yaml"):
             continue
         family = file.name.removesuffix(".yaml")
-        for raw in parse_yaml(file.read_text(encoding="utf-8")):
+        for raw in parse_own(file.read_text(encoding="utf-8")):
             raw["causes"] = _weights(raw.get("causes", {}))
             for key in ("literals", "examples", "near_misses"):
                 raw[key] = tuple(raw.get(key, ()))
-            entry = Symptom.model_validate({**raw, "family": family})
-            if entry.id in entries:
-                raise ValueError(f"two entries are called {entry.id!r}")
-            entries[entry.id] = entry
-    return tuple(entries.values())
+            yield Symptom.model_validate({**raw, "family": family})
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Make values that stay without going through them for garbage each time they have become more (gc)."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @cache

@@ -13,14 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.main import main
-from remedy.diagnose.confirm import (
-    Confirmation,
-    command_for,
-    confirm,
-    remedy_for,
-    settled,
-)
-from remedy.diagnose.diagnosis import ConfirmationStatus, Diagnosis
+from remedy.diagnose.confirm import confirm, settled
+from remedy.diagnose.cures import command_for, remedy_for
+from remedy.diagnose.diagnosis import Confirmation, ConfirmationStatus, Diagnosis
 from remedy.diagnose.logs import diagnose_lines
 from remedy.plan import Finding, FindingKind
 from tests.unit.plans import plan_with

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -124,17 +122,6 @@ def test_every_entry_names_causes_that_there_are() -> None:
     """Some are those of remedies: the catalogue is read without them, so that they need not be imported."""
     named = {cause.label for entry in ENTRIES for cause in entry.causes}
     assert named <= set(all_causes())
-
-
-def test_reading_logs_imports_no_remedy() -> None:
-    script = (
-        "import sys; from remedy.diagnose.logs import diagnose_lines as d; d({'log': ['x']}); "
-        "print([name for name in sys.modules if name.startswith('remedy.deploys')])"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert shown.stdout.strip() == "[]"
 
 
 def test_every_cause_has_an_entry() -> None:

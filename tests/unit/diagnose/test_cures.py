@@ -1,0 +1,65 @@
+"""Which remedy ends a cause is known without importing any, and as the remedies themselves say it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from remedy import installed
+from remedy.diagnose import cures
+from remedy.diagnose.cures import cause_of, curing, own_cures, remedy_for
+from remedy.plan import all_causes, remedies
+
+LINE = "NCCL WARN socketStartConnect: Connect to 10.0.0.9<41235> failed : No route to host"
+LOADED = """
+import json, sys
+from remedy.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    names = [name for name in sys.modules if name.startswith(("remedy.deploys", "remedy.probe", "remedy.plan"))]
+    print(json.dumps(names), file=sys.stderr)
+"""
+
+
+def test_the_table_has_what_the_remedies_say() -> None:
+    table = {name: (remedy.cures, remedy.finds) for name, remedy in own_cures().items()}
+    assert table == {remedy.name: (remedy.cures, remedy.finds) for remedy in remedies()}
+    assert list(table) == [remedy.name for remedy in remedies()]
+
+
+@pytest.mark.parametrize("line", [LINE, "ValueError: the loss is no number", "step 1 loss 0.1"])
+def test_a_log_is_explained_without_a_remedy(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"{line}\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED, "diagnose", str(log)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode in (0, 1, 3)
+    assert json.loads(ended.stderr) == []
+    assert ended.stdout
+
+
+@pytest.mark.parametrize("label", sorted(all_causes()))
+def test_every_cause_is_there_by_its_label(label: str) -> None:
+    assert cause_of(label) == all_causes()[label]
+
+
+def test_a_remedy_of_others_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry point stands for one that a package has; what it names is not asked for its causes here."""
+    assert curing("firewall-ports") == ["port_range", "firewall", "paddle", "environment"]
+    point = EntryPoint("theirs", "theirs.module", installed.REMEDIES)
+    monkeypatch.setattr(
+        cures, "points", lambda *, group: (point,) if group == installed.REMEDIES else ()
+    )
+    monkeypatch.setattr("remedy.plan.remedies", lambda: ())
+    assert curing("firewall-ports") == []
+    assert remedy_for("firewall-ports") is None
