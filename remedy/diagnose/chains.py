@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice, takewhile
 
 from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.exceptions import EXCEPTION
@@ -27,13 +30,14 @@ def without_wrappers(
     """
     if not effects:
         return list(failures)
+    lines: dict[str, list[int]] = defaultdict(list)
+    for effect in effects:
+        lines[effect.source].append(effect.line)
     spans = {
         scan.name: [
             (at, at + OUTER)
             for at in _marks(scan, _FROM)
-            if any(
-                effect.source == scan.name and at - INNER <= effect.line < at for effect in effects
-            )
+            if any(at - INNER <= line < at for line in lines[scan.name])
         ]
         for scan in scans
     }
@@ -50,18 +54,21 @@ def without_short_copies(failures: Sequence[Event]) -> list[Event]:
     Args:
         failures: what the logs report.
     """
-    raised = [event for event in failures if event.symptom == EXCEPTION]
-    return [
-        event
-        for event in failures
-        if event.symptom != EXCEPTION
-        or not any(
-            other.source != event.source
-            and len(other.text) > len(event.text)
-            and other.text.startswith(f"{event.text}:")
-            for other in raised
+    sources: dict[str, set[str]] = defaultdict(set)
+    for event in failures:
+        if event.symptom == EXCEPTION:
+            sources[event.text].add(event.source)
+    texts = sorted(sources)  # those that begin alike stand together
+
+    def is_copy(event: Event) -> bool:
+        beginning = f"{event.text}:"
+        longer = takewhile(
+            lambda text: text.startswith(beginning),
+            islice(texts, bisect_left(texts, beginning), None),
         )
-    ]
+        return any(sources[text] - {event.source} for text in longer)
+
+    return [event for event in failures if event.symptom != EXCEPTION or not is_copy(event)]
 
 
 def without_repeated_blame(failures: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:

@@ -132,10 +132,11 @@ def _ranks(scans: Sequence[LogScan], events: Iterable[Event]) -> set[tuple[str, 
     """Return the processes that the logs show: those with a rank, and each log that names none."""
     steps = {(scan.name, step.process) for scan in scans for step in scan.steps}
     ranks = {*steps, *((event.source, event.process) for event in events)}
+    shown = {source for source, _ in ranks}
     named = {source for source, rank in ranks if rank is not None}
     return {
         *((source, rank) for source, rank in ranks if rank is not None or source not in named),
-        *((scan.name, None) for scan in scans if scan.name not in {source for source, _ in ranks}),
+        *((scan.name, None) for scan in scans if scan.name not in shown),
     }
 
 
