@@ -27,10 +27,22 @@ finally:
 """
 
 
+def line_of(name: str, remedy: cures.Cures) -> str:
+    """Return the line of the table that a remedy has."""
+    rows = {"cures": remedy.cures, "finds": remedy.finds}
+    causes = ", ".join(f"{key}: [{', '.join(row)}]" for key, row in rows.items() if row)
+    return f"{name}: {{{causes}}}"
+
+
 def test_the_table_has_what_the_remedies_say() -> None:
-    table = {name: (remedy.cures, remedy.finds) for name, remedy in own_cures().items()}
-    assert table == {remedy.name: (remedy.cures, remedy.finds) for remedy in remedies()}
-    assert list(table) == [remedy.name for remedy in remedies()]
+    there = [line_of(name, remedy) for name, remedy in own_cures().items()]
+    wanted = [line_of(r.name, cures.Cures(r.cures, r.finds)) for r in remedies()]
+    missing, extra = sorted(set(wanted) - set(there)), sorted(set(there) - set(wanted))
+    assert not missing, f"write into remedy/diagnose/cures.yaml: {'; '.join(missing)}"
+    assert not extra, f"no remedy is so, take out of remedy/diagnose/cures.yaml: {'; '.join(extra)}"
+    assert there == wanted, (
+        "the lines of remedy/diagnose/cures.yaml follow the order of the remedies"
+    )
 
 
 @pytest.mark.parametrize("line", [LINE, "ValueError: the loss is no number", "step 1 loss 0.1"])
