@@ -27,7 +27,7 @@ set -f
 set -- $(readlink {ROOT}/owner)
 if [ "${{2-}}" = "$RUN" ] && read -r boot </proc/sys/kernel/random/boot_id && [ "${{3-}}" = "$boot" ] &&
     {{ read -r stat <"/proc/$4/stat"; }} 2>/dev/null; then
-    set -- "$5" ${{stat##*) }}
+    set -- "$5" ${{stat##*\\) }}
     [ "$1" != "${{21-}}" ] || work={AT_WORK}
 fi
 """

@@ -98,14 +98,14 @@ class Bench:
             text=True,
             check=False,
         )
-        assert done.stderr == ""
+        assert done.stderr == "", (done.stderr, done.stdout)
         return parse_report(JOB, changes, done.stdout)
 
 
-# What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine. Each test runs in the first.
-BUSYBOX = pytest.param("busybox sh", marks=pytest.mark.full)
-BOTH_SHELLS = ("sh", "bash --posix", BUSYBOX)
-SHELLS = ("sh", pytest.param("bash --posix", marks=pytest.mark.full), BUSYBOX)
+# What /bin/sh is somewhere: dash here, bash on RHEL, busybox on Alpine, a ksh where somebody chose it.
+OTHERS = [pytest.param(shell, marks=pytest.mark.full) for shell in ("busybox sh", "mksh", "ksh93")]
+BOTH_SHELLS = ("sh", "bash --posix", "mksh", "ksh93", OTHERS[0])
+SHELLS = ("sh", pytest.param("bash --posix", marks=pytest.mark.full), *OTHERS)
 
 
 def statuses(report: HostReport) -> list[str]:

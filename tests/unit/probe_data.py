@@ -22,7 +22,10 @@ from remedy.probe import HostState, ProbeRequest, parse_probe
 NONCE = "0" * 32
 REQUEST = ProbeRequest(names=("gpu01", "gpu02", "gpu03"), nonce=NONCE)
 # The shells that the probe has to run in.
-SHELLS = ("dash", "bash", pytest.param("busybox", marks=pytest.mark.full))
+SHELLS = (
+    *("dash", "bash"),
+    *(pytest.param(shell, marks=pytest.mark.full) for shell in ("busybox", "mksh", "ksh93")),
+)
 RECORDED = ("lab-idle", "lab-busy", "lab-firewalld")
 
 

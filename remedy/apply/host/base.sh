@@ -69,7 +69,29 @@ note() { # id state
 }
 
 # What a command said that failed; a full disk has no room for that either.
-said() { cat "$SAID" 2>/dev/null | grep . || df -P "$DIR" 2>&1 | tail -n 1; }
+said() { cat "$SAID" 2>/dev/null | grep . || room "$DIR"; }
+
+# What could not be written into the folder of the run, why, and what room it has.
+unwritten() { # name
+    first_line_of "$SAID"
+    give_up "$DIR/$1 cannot be written${LINE:+ (${LINE##*: })}: $(room "$DIR")"
+}
+
+# Why a folder takes nothing, in words: its file system is read-only, or has too few blocks or inodes.
+room() { # folder
+    # shellcheck disable=SC2046 # words: device, blocks, used, free, share, and where it is mounted
+    set -- "$1" $(df -Pk "$1" 2>/dev/null | tail -n 1)
+    [ $# -gt 6 ] || { printf 'df knows no file system of %s' "$1"; return; }
+    mode=
+    # The last that is mounted there is the one that is seen.
+    while read -r _ place _ options _; do
+        [ "$place" != "$7" ] || mode=,$options,
+    done </proc/self/mounts
+    case $mode in *,ro,*) printf 'the file system at %s is mounted read-only' "$7"; return ;; esac
+    # shellcheck disable=SC2046 # words, as before
+    set -- "$5" "$7" $(df -Pi "$1" 2>/dev/null | tail -n 1)
+    printf 'free in the file system at %s: %s KB; inodes: %s' "$2" "$1" "${6:-not known}"
+}
 
 # fsync files and folders; a sync that takes no names (busybox) flushes everything instead.
 flush() { sync -- "$@" 2>/dev/null || sync; }

@@ -77,10 +77,7 @@ unattended() { # run
 # What the timer runs: wait for a run that is still at work, then take back unless it was confirmed.
 guard_begin() {
     say - begun
-    if command -v flock >/dev/null; then
-        exec 9>>"$ROOT/lock"
-        flock 9
-    fi
+    lock wait
     first_line_of "$ROOT/pending"
     if [ "$LINE" != "$RUN" ]; then
         # The run was cut off before it had changed anything: only what would have taken it back is here.
@@ -92,7 +89,7 @@ guard_begin() {
     me
     disown
     ln -s "$MINE" "$ROOT/owner"
-    : >"$ROOT/token.$TOKEN"
+    command : >"$ROOT/token.$TOKEN"
     trap release EXIT
     heal
     note - reverting || :
@@ -151,10 +148,12 @@ guard_end() {
 
 # What the controller runs over a new connection: reaching this line is the proof that it can.
 confirm() {
-    if command -v flock >/dev/null; then
-        exec 9>>"$ROOT/lock"
-        flock -w 20 9 || give_up "the run is still at work"
-    fi
+    # As its changes are made, the run has little left to do.
+    tries=20
+    while lock && [ "$LOCKED" = another ]; do
+        [ $((tries -= 1)) -gt 0 ] || give_up "the run is still at work"
+        sleep 1
+    done
     set_clock
     first_line_of "$DIR/refused"
     [ -z "$LINE" ] || give_up "$LINE"

@@ -3,7 +3,7 @@
 # Keep a content on the host: name below $DIR, text; store64 takes it in base64. See prepare for why a file is
 # opened twice.
 store() {
-    { : >"$DIR/$1" && printf %s "$2" >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
+    { { command : >"$DIR/$1" && printf %s "$2" >"$DIR/$1"; } 2>"$SAID"; } 2>/dev/null || unwritten "$1"
     case $1 in
     new/*[!0-9a-f]*) ;;
     new/*) eval "TEXT_${1#new/}=\$2" ;;
@@ -11,7 +11,7 @@ store() {
 }
 
 store64() {
-    { printf %s "$2" | base64 -d >"$DIR/$1"; } 2>"$SAID" || give_up "$DIR/$1 cannot be written: $(said)"
+    { { printf %s "$2" | base64 -d >"$DIR/$1"; } 2>"$SAID"; } 2>/dev/null || unwritten "$1"
 }
 
 # Make the pre-image of a change ready to be put back: its run, its id, and the digest it is known by.

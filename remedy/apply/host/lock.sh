@@ -14,25 +14,42 @@ me() {
 
 take() {
     me
-    kernel=
-    if command -v flock >/dev/null; then
-        exec 9>>"$ROOT/lock"
-        flock -n 9 || give_up "LOCKED $(who)"
-        kernel=1
-    fi
+    lock || give_up "$ROOT cannot be written: $(room "$ROOT")"
+    [ "$LOCKED" != another ] || give_up "LOCKED $(who)"
     if ! ln -s "$MINE" "$ROOT/owner" 2>/dev/null; then
         # shellcheck disable=SC2046 # words
-        [ -n "$kernel" ] || ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
+        [ -n "$LOCKED" ] || ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
         dead=$(readlink "$ROOT/owner")
         # Of two that find a dead owner, one makes this folder.
         find "$ROOT" -maxdepth 1 -name 'dead.*' -mmin +1 -exec rmdir {} + 2>/dev/null
-        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || give_up "LOCKED another run is taking the lock over from a dead one"
+        mkdir "$ROOT/dead.${dead%% *}" 2>/dev/null || {
+            [ -d "$ROOT/dead.${dead%% *}" ] || give_up "$ROOT cannot be written: $(room "$ROOT")"
+            give_up "LOCKED another run is taking the lock over from a dead one"
+        }
         disown
         error=$(ln -s "$MINE" "$ROOT/owner" 2>&1) || give_up "LOCKED $(who) $error"
         rmdir "$ROOT/dead.${dead%% *}"
     fi
-    : >"$ROOT/token.$TOKEN"
+    { command : >"$ROOT/token.$TOKEN"; } 2>/dev/null || {
+        disown
+        give_up "$ROOT cannot be written: $(room "$ROOT")"
+    }
     trap release EXIT
+}
+
+# Take the kernel's lock, and set LOCKED: "own", "another" where a run has it, "" where this host has none to give.
+# A ksh hands no program a file that is not named to it (9>&9), and the flock of busybox waits for ever or not at all.
+# Without `command` a file that cannot be opened ends the script. 1 where it cannot.
+lock() { # [wait]
+    LOCKED=
+    command -v flock >/dev/null || return 0
+    { command exec 9>>"$ROOT/lock"; } 2>/dev/null || return 1
+    if [ "${1-}" = wait ]; then flock 9 9>&9 2>/dev/null; else flock -n 9 9>&9 2>/dev/null; fi
+    case $? in
+    0) LOCKED=own ;;
+    1) LOCKED=another ;; # flock(1); on a file system without locks it is more
+    esac
+    return 0
 }
 
 # The token is a file as well: the shell looks at that without starting a process.
@@ -51,7 +68,7 @@ started() {
     START=
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
     # shellcheck disable=SC2086 # words, after the name, which may hold blanks
-    set -- ${stat##*) }
+    set -- ${stat##*\) }
     START=${20-}
 }
 

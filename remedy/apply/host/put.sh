@@ -70,7 +70,7 @@ clear_temps() {
         esac
     done
     READY=$nl
-    ! owned || [ ! -s "$ROOT/temps" ] || : >"$ROOT/temps"
+    ! owned || [ ! -s "$ROOT/temps" ] || command : >"$ROOT/temps"
 }
 
 # Make the file that path $1 leads to, which has to be $2, hold the bytes of $4, whose sha256 is $5, keeping owner,
@@ -157,7 +157,7 @@ heal() {
         while IFS= read -r temp; do
             case ${temp##*/} in .remedy.?*) sweep "$temp" ;; esac
         done <"$ROOT/temps"
-        : >"$ROOT/temps"
+        command : >"$ROOT/temps"
     fi
     [ -e "$ROOT/inplace" ] || return 0
     { IFS= read -r real && IFS= read -r whole && IFS= read -r want; } <"$ROOT/inplace" || want=

@@ -10,7 +10,11 @@ begin() { # folder...: what files are in that are to be looked at
     [ -z "${DRY-}" ] || return 0
     known=
     [ ! -d "$ROOT" ] || known=1
-    error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || give_up "$error"
+    error=$(mkdir -p "$DIR/pre" "$DIR/new" 2>&1) || {
+        there=$ROOT
+        [ -d "$ROOT" ] || there=${ROOT%/*}
+        give_up "$DIR cannot be made (${error##*: }): $(room "$there")"
+    }
     # What is made anew is its owner's alone, by the umask.
     [ -z "$known" ] || chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
     first_line_of "$ROOT/pending"
@@ -22,7 +26,7 @@ begin() { # folder...: what files are in that are to be looked at
     # Nothing waits to be confirmed, so this is of a run that was cut off while it armed its timer.
     [ ! -e "$UNITS/$BOOT_UNIT" ] || disarm
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
-    { [ -z "${PLAN-}" ] || once; } && note - begun || give_up "$ROOT cannot be written: $(df -P "$ROOT" 2>/dev/null | tail -n 1)"
+    { [ -z "${PLAN-}" ] || once; } 2>/dev/null && note - begun 2>/dev/null || give_up "$ROOT cannot be written: $(room "$ROOT")"
 }
 
 # A plan serves once on a host, whatever controller brings it: "plans" has the digest and the run of each.

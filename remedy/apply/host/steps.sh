@@ -45,7 +45,7 @@ spliced() { # [offset length name old line]...
 
 # dd reads so many bytes at once, and leaves the others to whoever reads next.
 piece() { # bytes file
-    if [ "$1" = 0 ]; then : >"$2"; else dd bs="$1" count=1 of="$2" 2>/dev/null; fi
+    if [ "$1" = 0 ]; then command : >"$2"; else dd bs="$1" count=1 of="$2" 2>/dev/null; fi
 }
 
 # Whether the parts that go are those that readers of the plan were shown, and where.

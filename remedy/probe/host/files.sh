@@ -37,7 +37,7 @@ choose_files() {
         # A path that a pattern finds too is listed twice.
         case $readable$guest_files$nl in *"$nl$path$nl"*) continue ;; esac
         choose_reader "$path"
-        if [ "$bytes" -gt 4194304 ] 2>/dev/null; then
+        if larger_than 4194304 "$bytes"; then
             :
         elif [ "$reader" ]; then
             guest_files=$guest_files$nl$path

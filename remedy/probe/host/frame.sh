@@ -48,6 +48,9 @@ section() {
 
 absent() { status=none detail=$1; }
 
+# larger_than MOST BYTES: the arithmetic of mksh has 32 bits, which a file of 4 GiB begins anew.
+larger_than() { [ "${#2}" -gt 9 ] || [ "$2" -gt "$1" ] 2>/dev/null; }
+
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # The status that an exit status stands for.
@@ -110,7 +113,7 @@ look_at_process() {
     IFS= read -r line <"/proc/$pid/stat" || return
     case $line in *') '*) ;; *) return ;; esac
     name=${line#*\(} name=${name%\)*}
-    set -- ${line##*) }
+    set -- ${line##*\) }
     case $family in *" $2 "*) ;; *) return ;; esac
     family="$family$pid " generation="$generation $pid"
     limit=$tool_limit

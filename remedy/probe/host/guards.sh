@@ -40,7 +40,7 @@ lock_owner() {
     set +f
     case ${4-} in '' | *[!0-9]*) return 0 ;; esac
     { read -r stat <"/proc/$4/stat"; } 2>/dev/null || return 0
-    set -- ${stat##*) }
+    set -- ${stat##*\) }
     printf 'started %s\n' "${20-}"
 }
 

@@ -108,7 +108,7 @@ leave_out_larger() {
     set -f
     IFS=$nl
     for line in $sizes; do
-        [ "${line%% *}" -gt "$largest" ] || continue
+        larger_than "$largest" "${line%% *}" || continue
         leave_out "${line#* }" "it has ${line%% *} bytes, which are too many"
         larger=yes
     done

@@ -81,8 +81,8 @@ fi
 
 for stat in /proc/[0-9]*/stat; do
     read -r line <"$stat" || continue
-    case ${line##*) } in
-        [TtD]' '*) pid=${line%% *}; echo "process $pid in state ${line##*) } $(tr '\000' ' ' <"/proc/$pid/cmdline")" ;;
+    case ${line##*\) } in
+        [TtD]' '*) pid=${line%% *}; echo "process $pid in state ${line##*\) } $(tr '\000' ' ' <"/proc/$pid/cmdline")" ;;
     esac
 done 2>/dev/null | sed 's/\(in state .\) [-0-9 ]*/\1: /' | put stopped
 

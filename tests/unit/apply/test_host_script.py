@@ -189,14 +189,6 @@ def test_a_run_that_holds_the_host_is_not_disturbed(bench: Bench, tmp_path: Path
     assert path.read_bytes() == b"old"
 
 
-def test_a_host_without_room_for_receipts_is_refused(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "var").write_text("a file where a folder has to be")
-    path = bench.file("hosts", b"old", b"new")
-    report = bench.apply()
-    assert report.refused
-    assert path.read_bytes() == b"old"
-
-
 def test_names_and_contents_with_shell_syntax_are_data(bench: Bench) -> None:
     path = bench.file("a '$(touch pwned)' `b` {{c}}", b"old", b"$(touch pwned) {{ 7*7 }}\n")
     assert statuses(bench.apply()) == ["done"]

@@ -65,9 +65,10 @@ def test_a_host_that_another_run_holds_is_told(bench: Bench, tmp_path: Path) -> 
     (var / "owner").unlink()
     (var / "owner").symlink_to(f"token r0 another-boot {os.getpid()} {ticks} 2026-01-01 you@there")
     assert statuses(bench.rehearse()) == ["ready"]
-    (var / "pending").write_text("r1\n")
-    assert statuses(bench.rehearse()) == ["ready"]  # nothing is left that would take r1 back
-    guard = [sys.executable, "-c", "input()", str(var / "runs" / "r1" / "guard")]
+    run = f"r{os.getpid()}"  # no other test beside this one has it
+    (var / "pending").write_text(f"{run}\n")
+    assert statuses(bench.rehearse()) == ["ready"]  # nothing is left that would take it back
+    guard = [sys.executable, "-c", "input()", str(var / "runs" / run / "guard")]
     with subprocess.Popen(guard, stdin=subprocess.PIPE) as waiting:
-        assert bench.rehearse().refused.startswith("LOCKED run r1 waits")
+        assert bench.rehearse().refused.startswith(f"LOCKED run {run} waits")
         waiting.kill()
