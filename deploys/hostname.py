@@ -78,10 +78,19 @@ def hostname(bench: Workbench[HostnameSpec]) -> None:
             undoes=f"gives the kernel the name {identity.transient_name!r} {way}",
         )
     if identity.static_name != name:
-        bench.write(STATIC, f"{name}\n".encode(), f"write {name!r} into {STATIC}", because=because)
+        content = _renamed(bench.file(STATIC).content, name)
+        bench.write(STATIC, content, f"write {name!r} into {STATIC}", because=because)
     if resets is not None:
         title = f"write {CLOUD_FILE}: cloud-init leaves the host name alone"
         bench.write(CLOUD_FILE, CLOUD_TEXT, title, because=because)
+
+
+def _renamed(content: bytes, name: str) -> bytes:
+    """Return /etc/hostname with this name in place of the first; comments stay (hostname(5))."""
+    lines = [line for line in content.splitlines() if line.strip()]
+    comments = [line for line in lines if line[:1] == b"#"]
+    first = next((at for at, line in enumerate(lines) if line not in comments), len(lines))
+    return b"".join(line + b"\n" for line in (*lines[:first], name.encode(), *comments[first:]))
 
 
 def cloud_init_resets(host: HostState) -> str | None:

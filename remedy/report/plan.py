@@ -47,7 +47,7 @@ KIND_STYLE = {
     FindingKind.REPORT: "cyan",
 }
 LEGEND = {
-    FindingKind.DRIFT: "wrong, and goes with a change of a different remedy",
+    FindingKind.DRIFT: "wrong, without a change of its own: it goes with what else is wrong there",
     FindingKind.BLOCKED: "wrong, and remedy cannot or may not change it",
     FindingKind.UNKNOWN: "could not be read, so not called right",
     FindingKind.REPORT: "worth knowing",

@@ -8,7 +8,7 @@ import pytest
 
 from remedy.deploys._cloud import cloud_setting
 from remedy.deploys.hostname import CLOUD_FILE, CLOUD_TEXT, STATIC, HostnameSpec
-from remedy.plan import CommandAction, Finding, FindingKind, Fleet, Plan, make_plan
+from remedy.plan import CommandAction, FileAction, Finding, FindingKind, Fleet, Plan, make_plan
 from remedy.probe import File, HostState
 from remedy.values import Unknown
 from tests.unit.build import WHEN, fleet, host_state, with_section
@@ -55,6 +55,25 @@ def test_the_running_and_the_static_name_are_set_each_where_it_is_wrong() -> Non
     assert STATIC in plan.changes[1].title
     assert plan.changes[0].disrupts
     assert [change.reason for change in plan.changes] == [plan.findings[0].title] * 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"other\n", b"a\n"),
+        (b"", b"a\n"),
+        (b"\n", b"a\n"),
+        (b"# asset 4711\nother\n", b"# asset 4711\na\n"),
+        (b"# asset 4711", b"# asset 4711\na\n"),
+        (b"# asset 4711\n\nother\n# rack 3\nanother\n", b"# asset 4711\na\n# rack 3\n"),
+    ],
+)
+def test_comments_beside_the_name_stay(before: bytes, after: bytes) -> None:
+    there = File(path=STATIC, real_path=STATIC, exists=True, content=before)
+    plan = plan_of(host_state("a", "10.0.0.1", static="other", files={STATIC: there}))
+    (change,) = plan.changes
+    assert isinstance(change.action, FileAction)
+    assert plan.contents[str(change.action.after)] == after
 
 
 @pytest.mark.parametrize(
