@@ -16,9 +16,10 @@ from remedy.transport.script import Root, Script
 
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
-# bash reads a script on standard input byte by byte, so that commands may have the rest: 20 ms of a processor
-# for one of 55 KB. It gets the whole as one text; dash and busybox read in blocks, and need no further process.
-HOW_TO_READ = 'set -- -s; [ -z "${BASH_VERSION-}" ] || set -- -c \'eval "$(cat)"\'; '
+# bash and ksh read a script on standard input byte by byte, so that commands may have the rest: 20 ms of a
+# processor for one of 55 KB. They get the whole as one text; dash and busybox read in blocks, and need no further
+# process.
+HOW_TO_READ = 'set -- -s; [ -z "${BASH_VERSION-}${KSH_VERSION-}" ] || set -- -c \'eval "$(cat)"\'; '
 # What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
 NO_SUDO = "this host has no sudo"
 # More than a message of the day is no greeting, but a start-up file that prints without end.

@@ -48,7 +48,7 @@ def ran(
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
     """Return a folder with what the wrapper needs, an ``id`` of a common user and no sudo."""
-    for name in ("sh", "timeout", "cat", "tr", "true"):
+    for name in ("sh", "timeout", "cat", "tr", "true", "printf"):  # mksh has none of its own
         (tmp_path / name).symlink_to(f"/usr/bin/{name}")
     program(tmp_path, "id", "echo 1000")
     return tmp_path
@@ -149,7 +149,7 @@ def test_what_came_without_a_mark_is_kept_for_the_message() -> None:
     assert not stream.shell
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox", "mksh", "ksh93"])
 def test_a_long_script_is_read_in_blocks(tools: Path, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed here")
