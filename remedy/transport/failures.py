@@ -199,6 +199,12 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
             next_step="Allow it for this user, with visudo: "
             f"Defaults:{node.data.get('ssh_user') or 'USER'} !requiretty",
         )
+    if "'sh': Permission denied" in stderr:  # timeout says so: sudo itself runs it, and it may run nothing
+        return RemedyError(
+            f"{node.name}: what sudo starts may start no other program there (noexec in sudoers)",
+            next_step="Allow it for this user, with visudo: "
+            f"Defaults:{node.data.get('ssh_user') or 'USER'} !noexec (sudo -l on the host shows what holds)",
+        )
     if "password is required" in stderr or "authentication is required" in stderr:
         return RemedyError(
             f"{node.name}: sudo asks for a password",
