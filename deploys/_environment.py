@@ -70,8 +70,6 @@ LIBRARIES: Mapping[str, str] = {
     "OMPI_MCA_mca_base_param_files": "Open MPI takes settings from there, and they are not read here",
     "UCX_CONFIG_DIR": "UCX takes settings from there, and they are not read here",
 }
-SHELL_FILES = frozenset(("BASH_ENV",))
-"""What names a file that each shell reads which runs a command over ssh (bash(1), INVOCATION)."""
 CONTAINER_DAEMONS = ("dockerd", "containerd")  # no container gets what they have
 _OWN = re.compile(r"IFNAME|NET_DEVICES|_IF_IP|TORCHELASTIC|_RANK")
 _COMPARED = re.compile(
@@ -185,14 +183,6 @@ def check_session(around: Surroundings, wishes: Mapping[str, Wish]) -> None:
     environment = around.bench.host.environment
     if isinstance(environment, Unknown):
         return
-    for name in SHELL_FILES & environment.keys():
-        shown = f"{name}={environment[name]}"
-        around.bench.unknown(
-            f"what {environment[name]} sets for jobs is not known: sessions over ssh have {name}",
-            f"{shown}: each bash reads that file",
-            f"Check the file, and take {name} out of /etc/environment, pam_env.conf or sshd's SetEnv.",
-            label="env-not-propagated",
-        )
     known = {(setting.name, setting.value) for setting in around.settings}
     known |= set(switched_off(around.bench.host, around.targets))
     for name in sorted(

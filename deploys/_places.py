@@ -25,6 +25,7 @@ SERVICES = "every service of systemd (slurmd, kubelet, ray)"
 USER_SERVICES = "services of the user's systemd, and graphical sessions"
 LOGIN = "login shells, and batch scripts that start one"
 EVERY_SHELL = "every shell of this kind, commands over ssh too"
+SCRIPTS = "scripts of bash that a session over ssh starts (BASH_ENV)"
 INTERACTIVE = "shells: interactive ones, and bash over ssh where nothing before it returns"
 CONTAINERS = "every new container of podman"
 GPU_CONTAINERS = "new containers with GPUs"
@@ -131,6 +132,8 @@ def placed_variables(host: HostState) -> Iterator[PlacedVariable]:
     named = _named_files(host.mentions)
     unread = _unread_files(host.mentions)
     kept = _kept_by_sudo(host.mentions)
+    if not isinstance(host.environment, Unknown) and (path := host.environment.get("BASH_ENV")):
+        named = {path: FilePlace(Syntax.SHELL, SCRIPTS), **named}
     for mention in host.mentions:
         place = named.get(mention.path) or _place_of(mention.path)
         if place is None or mention.path.endswith(LINK_TO_SESSION):

@@ -199,7 +199,9 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
             next_step="Allow it for this user, with visudo: "
             f"Defaults:{node.data.get('ssh_user') or 'USER'} !requiretty",
         )
-    if "'sh': Permission denied" in stderr:  # timeout says so: sudo itself runs it, and it may run nothing
+    if (
+        "'sh': Permission denied" in stderr
+    ):  # timeout says so: sudo itself runs it, and it may run nothing
         return RemedyError(
             f"{node.name}: what sudo starts may start no other program there (noexec in sudoers)",
             next_step="Allow it for this user, with visudo: "

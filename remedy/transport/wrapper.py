@@ -17,8 +17,7 @@ from remedy.transport.script import Root, Script
 # Between the polite and the certain end of a script.
 KILL_AFTER = 5
 # bash and ksh read a script on standard input byte by byte, so that commands may have the rest: 20 ms of a
-# processor for one of 55 KB. They get the whole as one text; dash and busybox read in blocks, and need no further
-# process.
+# processor for one of 55 KB. They get the whole as one text; dash and busybox read in blocks, and need no more.
 HOW_TO_READ = 'set -- -s; [ -z "${BASH_VERSION-}${KSH_VERSION-}" ] || set -- -c \'eval "$(cat)"\'; '
 # What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
 NO_SUDO = "this host has no sudo"

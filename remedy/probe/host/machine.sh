@@ -147,7 +147,7 @@ environment() {
     [ -r "/proc/$source/environ" ] || { status=failed:1 detail='it may not be read'; return; }
     variables=$(tr '\000' '\n' <"/proc/$source/environ")
     judge $?
-    kept= told= session_libraries=
+    kept= told= session_libraries= session_file=
     set -f
     IFS=$nl
     for line in $variables; do
@@ -158,7 +158,10 @@ environment() {
         esac
         # Every session has this one, whose name says to sed that it is a password.
         case $name in PWD) line='PWD=<redacted>' ;; *) told="$told$name=$nl" ;; esac
-        case $name in LD_LIBRARY_PATH) session_libraries=${line#*=} ;; esac
+        case $name in
+            LD_LIBRARY_PATH) session_libraries=${line#*=} ;;
+            BASH_ENV) session_file=${line#*=} ;;
+        esac
         hide_logins
         kept=$kept$nl$line
     done

@@ -147,7 +147,7 @@ at_jobs() {
 }
 
 # The files that systemd's units, PAM, sudo, Slurm and shells read: EnvironmentFile=, envfile=, conffile=, env_file=,
-# TaskProlog=, and what is sourced. Only below directories of the system: another path may be mounted when it is looked at.
+# TaskProlog=, what is sourced, and what BASH_ENV names in the session.
 name_further_files() {
     further= number=0
     set -f
@@ -164,21 +164,30 @@ name_further_files() {
             *) continue ;;
         esac
         path=${path#"${path%%[! ]*}"} path=${path#[\"\']} path=${path#-} path=${path%%[\"\' \;]*}
-        case $path in
-            *[!A-Za-z0-9/._*@+-]* | */../* | /usr/share/*) ;;
-            /etc/* | /usr/* | /opt/* | /run/* | /var/*)
-                set +f
-                for path in $path; do
-                    case $nl$scan_files$nl$system_files$nl$searched$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
-                    [ -e "$path" ] && [ ! -d "$path" ] && [ "$number" -lt 64 ] || continue
-                    further=$further$nl$path number=$((number + 1))
-                done
-                set -f
-                ;;
-        esac
+        name_further "$path" || :
     done
+    [ -z "$session_file" ] || name_further "$session_file" ||
+        leave_out "$session_file" 'BASH_ENV names it in sessions over ssh, and it is below no directory of the system'
     set +f
     unset IFS
+}
+
+# Adds the files that a path or a pattern names to $further. Only below directories of the system, 1 elsewhere: another
+# path may be mounted when it is looked at.
+name_further() { # path
+    case $1 in
+        *[!A-Za-z0-9/._*@+-]* | */../*) return 1 ;;
+        /usr/share/*) [ "$1" = "$session_file" ] || return 0 ;;
+        /etc/* | /usr/* | /opt/* | /run/* | /var/*) ;;
+        *) return 1 ;;
+    esac
+    set +f
+    for path in $1; do
+        case $nl$scan_files$nl$system_files$nl$searched$nl$further$nl in *"$nl$path$nl"*) continue ;; esac
+        [ -e "$path" ] && [ ! -d "$path" ] && [ "$number" -lt 64 ] || continue
+        further=$further$nl$path number=$((number + 1))
+    done
+    set -f
 }
 
 # Whether a line that was found sets something, or has a login in a URL, and what is set may be a secret.

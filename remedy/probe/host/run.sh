@@ -15,8 +15,8 @@ probe() {
     section guest-contents guest_contents
     section file-links file_links
     section file-attributes file_attributes
-    section mentions mentions
     section environment environment
+    section mentions mentions
     section software software
     section space space
     section processes processes
@@ -60,7 +60,7 @@ probe() {
 
 uptime
 stop=$((${up%.*} + stop_after))
-shm_files= saved= nvidia_status= names= folders= session_libraries= booted=0
+shm_files= saved= nvidia_status= names= folders= session_libraries= session_file= booted=0
 while read -r key _ euid _; do [ "$key" != Uid: ] || break; done </proc/self/status
 home=${HOME:-/}
 homes=$home

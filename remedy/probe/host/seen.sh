@@ -17,7 +17,7 @@ look() { # address
     esac
     if ping -n -c 1 -W 2 "$1" >/dev/null 2>&1; then
         answer=reply
-    elif error=$(timeout 2 bash -c "exec 3<>/dev/tcp/$1/$port" 2>&1); then
+    elif error=$(BASH_ENV='' timeout 2 bash -c "exec 3<>/dev/tcp/$1/$port" 2>&1); then
         answer=connection
     else
         case $error in *efused*) answer=refusal ;; esac

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remedy.plan import FindingKind
-from remedy.probe import Address, HostState, Network, RdmaPort
+from remedy.probe import Address, HostState, Mention, Network, RdmaPort
 from tests.unit.deploys.environment_bench import ENV, MCA, findings, host, port
 
 IB = (port("mlx5_0", "InfiniBand"),)
@@ -72,8 +72,11 @@ def with_ipv6(state: HostState) -> HostState:
     return state.model_copy(update={"network": network})
 
 
-def test_a_file_that_each_bash_reads_is_not_known() -> None:
-    state = host(environment={"BASH_ENV": "/etc/site.sh"})
-    (finding,) = findings(state, FindingKind.UNKNOWN)
-    assert finding.title.startswith("what /etc/site.sh sets for jobs is not known")
-    assert finding.evidence == ("BASH_ENV=/etc/site.sh: each bash reads that file",)
+def test_a_file_that_bash_env_names_reaches_scripts() -> None:
+    lines = (Mention(path="/opt/site.sh", line=2, text="export NCCL_NET=IB"),)
+    assert findings(host(mentions=lines), FindingKind.BLOCKED) == []
+    session = host(mentions=lines, environment={"BASH_ENV": "/opt/site.sh"})
+    (finding,) = findings(session, FindingKind.BLOCKED)
+    assert "no RDMA port is active here" in finding.title
+    assert "/opt/site.sh:2" in finding.evidence[0]
+    assert findings(session, FindingKind.UNKNOWN) == []

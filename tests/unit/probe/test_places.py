@@ -21,6 +21,7 @@ from remedy.probe import (
 from remedy.probe.frames import Section, Sections
 from remedy.probe.services import parse_service_environments
 from remedy.values import Unknown
+from tests.unit.probe.script_bench import run
 from tests.unit.probe_data import SHELLS
 
 SECRET = "do-not-tell"
@@ -161,6 +162,30 @@ def test_a_file_of_which_too_much_matters_is_left_out(searched: Path, line: str)
     searched.write_text(line)
     said = "it has more lines that matter here than are read"
     assert reasons(searched, "dash") == {str(searched): said}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_file_that_bash_env_names_is_searched(shell: str) -> None:
+    site = Path("/var/tmp") / f"remedy-test-{shell}-{os.getpid()}.sh"
+    site.write_text(f"module() {{ :; }}\nexport {OTHER}\n")
+    try:
+        state, _ = run(ProbeRequest(), shell, BASH_ENV=str(site))
+    finally:
+        site.unlink()
+    assert not isinstance(state.mentions, Unknown), state.mentions
+    assert [(m.line, m.text) for m in state.mentions if m.path == str(site)] == [
+        (2, f"export {OTHER}")
+    ]
+    assert state.unsearched == {}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_of_a_user_that_bash_env_names_is_named(tmp_path: Path, shell: str) -> None:
+    (tmp_path / "site.sh").write_text(f"export {OTHER}\n")
+    state, _ = run(ProbeRequest(), shell, BASH_ENV=str(tmp_path / "site.sh"))
+    assert "BASH_ENV names it" in state.unsearched[str(tmp_path / "site.sh")].reason
+    assert not isinstance(state.mentions, Unknown), state.mentions
+    assert not [m for m in state.mentions if m.path.startswith(str(tmp_path))]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
