@@ -18,6 +18,11 @@ _OWN = re.compile(f"this process has {_SIZE} memory in use")
 _PROCESS = re.compile(rf"Process \d+ has {_SIZE} memory in use")
 _BY_TORCH = re.compile(f"{_SIZE} is (?:allocated|reserved) by PyTorch")
 
+# Before 2.1 torch named no process: what it has reserved, and what is free, are not all of the card.
+_BEFORE = re.compile(
+    f"{_SIZE} total capacity; {_SIZE} already allocated; {_SIZE} free; {_SIZE} (?:reserved in total|cached)"
+)
+
 LARGE = 0.25
 """Of the GPU's memory; a desktop, or the context of another rank, has less."""
 
@@ -31,6 +36,14 @@ def held_by_others(line: str) -> bool:
     Args:
         line: of the error; where its end was cut off, what it says up to there counts.
     """
+    if match := _BEFORE.search(line):
+        words = match.groups()
+        capacity, _, free, reserved = (
+            float(number) * _UNITS[unit]
+            for number, unit in zip(words[::2], words[1::2], strict=True)
+        )
+        others = capacity - free - reserved
+        return others > LARGE * capacity and others + free >= _bytes(_TRIED, line)
     capacity, free = _bytes(_CAPACITY, line), _bytes(_FREE, line)
     # The driver may not know the use of a process: then a number stands there that no GPU has.
     named = [size for size in _all(_PROCESS, line) if not capacity or size <= capacity]

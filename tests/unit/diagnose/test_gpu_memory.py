@@ -62,3 +62,23 @@ def test_the_number_of_the_process_is_named_where_it_is_another() -> None:
     result = diagnose_lines({"log": [HEAD + GPU + "".join(OTHER[0])]})
     assert result.lead is not None
     assert result.lead.details["pid"] == "4021"
+
+
+@pytest.mark.parametrize(
+    ("allocated", "free", "reserved", "label"),
+    [
+        ("69.17 MiB", "24.56 MiB", "86.00 MiB", "stale-process"),
+        ("7.01 GiB", "24.56 MiB", "7.20 GiB", "application-error"),
+        ("3.10 GiB", "4.40 GiB", "3.20 GiB", "application-error"),
+    ],
+)
+def test_torch_before_it_named_processes(
+    allocated: str, free: str, reserved: str, label: str
+) -> None:
+    line = (
+        "RuntimeError: CUDA out of memory. Tried to allocate 216.00 MiB (GPU 0; 7.92 GiB total capacity; "
+        f"{allocated} already allocated; {free} free; {reserved} reserved in total by PyTorch)"
+    )
+    assert diagnose_lines({"log": [line]}).label == label
+    # As it is posted, without its beginning.
+    assert diagnose_lines({"log": [line.partition("memory. ")[2]]}).label == label
