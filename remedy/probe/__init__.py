@@ -36,6 +36,7 @@ from remedy.probe.session import UNLIMITED, Limit, LoginSession
 from remedy.probe.software import Package, Software
 from remedy.probe.space import Mount, Space
 from remedy.probe.state import HostState
+from remedy.probe.stuck import explain_stuck_probe, stuck_processes
 from remedy.probe.sysctl import Sysctls, SysctlSetting
 from remedy.probe.units import Unit
 from remedy.values import Record
@@ -101,10 +102,12 @@ __all__ = [
     "TrafficFilter",
     "Unit",
     "differing",
+    "explain_stuck_probe",
     "fingerprint",
     "parse_probe",
     "records",
     "render_probe",
+    "stuck_processes",
 ]
 
 

@@ -20,9 +20,11 @@ from remedy.probe import (
     Guards,
     HostState,
     ProbeRequest,
+    explain_stuck_probe,
     fingerprint,
     parse_probe,
     render_probe,
+    stuck_processes,
 )
 from remedy.runs import machines, sight
 from remedy.runs.activity import AGAIN
@@ -234,6 +236,8 @@ class Reading:
 
 def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
     """Return the state of a host, or why its answer has none."""
+    if stuck := stuck_processes(output.stderr, request.nonce):
+        return explain_stuck_probe(output.host, stuck)
     try:
         with work(PARSING):
             return output.error or parse_probe(output.host, output.stdout, request, output.ended_at)

@@ -73,7 +73,7 @@ watchdog() {
     nap= seconds=2
     [ "$tool_limit" -ge 2 ] && [ "$stop_after" -ge 2 ] || seconds=1
     while [ -d "/proc/$probe" ]; do
-        sleep "$seconds" &
+        sleep "$seconds" 4>&- &
         nap=$! seconds=1 own=
         wait "$nap"
         uptime
@@ -85,6 +85,20 @@ watchdog() {
         done
         # All at once: what a process has started is no longer found when that has ended.
         [ "$late" = ' ' ] || kill -KILL $late
+        # What is left of them long after that is past any signal, or the probe itself is stopped.
+        [ "${up%.*}" -ge $((stop + 3)) ] || continue
+        name_stuck $family >&4
+        kill -KILL "$probe"
+        return
+    done
+}
+
+# The processes of a probe that does not end, each with its state (proc_pid_stat(5)): D waits in the kernel, T is stopped.
+name_stuck() { # pid...
+    for pid; do
+        IFS= read -r line <"/proc/$pid/stat" || continue
+        state=${line##*\) } command=$(tr '\000\n' '  ' <"/proc/$pid/cmdline" 4>&- | head -c 200)
+        printf 'remedy-stuck %s %s %s %s\n' "$nonce" "$pid" "${state%% *}" "$command"
     done
 }
 
