@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from remedy.answers import read_answer
@@ -12,6 +12,7 @@ from remedy.apply import heads, receipts
 from remedy.apply.job import NOT_KEPT, Guard, Job, Once, SecondProbe
 from remedy.apply.receipts import Receipts
 from remedy.apply.report import (
+    ChangeStatus,
     HostReport,
     Settled,
     Unlocked,
@@ -284,7 +285,8 @@ class Carrier:
         began = read_answer(output.stdout, job.nonce).began or isinstance(
             output.error, UnreachableError
         )
-        return report.without_answer(output.error or _overdue(name), began=began)
+        error = output.error or _overdue(name, changes, report)
+        return report.without_answer(error, began=began)
 
     def _confirm(
         self, job: Job, reports: dict[str, HostReport], second: SecondProbe | None = None
@@ -370,8 +372,15 @@ def _no_receipts(name: str) -> RemedyError:
     )
 
 
-def _overdue(name: str) -> RemedyError:
+def _overdue(name: str, changes: Sequence[Change], report: HostReport) -> RemedyError:
+    """Return why a host reported too little though its connection held: its script was ended there.
+
+    A host makes its changes in their order, and reports each when it is made.
+    """
+    lost = (c.title for c in changes if report.results[c.id].status is ChangeStatus.LOST)
+    title = next(lost, "what comes after the changes")
     return RemedyError(
-        f"{name}: the host ended the changes at their deadline",
-        next_step="Check the host's load and disk, then run the command again.",
+        f"{name}: the host ended the changes at their deadline, {APPLY_DEADLINE:.0f} s; at work then: {title}",
+        next_step="Check the host's load and disk, and whether what that change runs ends there (remedy plan "
+        "--commands shows it), then run the command again.",
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from remedy.apply.report import ChangeStatus, HostReport
 from remedy.apply.start import run_named
-from remedy.errors import LockedError, RefusedError, RemedyError, StaleError
+from remedy.errors import LockedError, RefusedError, RemedyError, StaleError, UnreachableError
 from remedy.plan import Finding, FindingKind, Plan
 from remedy.runs.outcome import HostOutcome, HostStatus
 from remedy.text import counted, to_paste
@@ -142,6 +142,13 @@ def refusal(name: str, report: HostReport, inventory: str) -> RemedyError | None
         report: what it reported.
         inventory: as it is typed.
     """
+    error = report.error
+    if report.reverted and error is not None and not isinstance(error, UnreachableError):
+        # The connection held: what keeps this machine out is not to be looked for.
+        return RemedyError(
+            f"{error.message}; nothing was confirmed, so it took its guarded changes back by itself",
+            next_step=error.next_step,
+        )
     if report.reverted:
         return RemedyError(
             f"{name}: after a change no new login got through, so the host took it back by itself: "

@@ -17,6 +17,7 @@ from remedy.apply.job import Guard, Job, SecondProbe
 from remedy.apply.report import ChangeResult, ChangeStatus, HostReport, parse_confirmation
 from remedy.apply.script import render_confirm
 from remedy.errors import HostKeyError, RemedyError, UnreachableError
+from remedy.plan import Change, CommandAction
 from remedy.transport import HostEvent, Output, Script
 
 JOB = Job(run="20260101T000000Z-00000000", nonce="n0nce", by="me@here")
@@ -159,3 +160,28 @@ def test_a_host_that_was_confirmed_says_so_again(
     )
     assert "n0nce - " in done.stdout
     assert parse_confirmation(JOB, done.stdout) == confirmed
+
+
+def change(name: str, title: str) -> Change:
+    action = CommandAction(observe="uname -n", before="a", after="b", do="hostname b", undo="")
+    return Change(
+        id=name, host="gpu01", remedy="hostname", title=title, reason="r", label="l", action=action
+    )
+
+
+def test_the_change_at_which_a_host_was_ended_is_named() -> None:
+    changes = tuple(change(f"0{number}-x", f"step {number}") for number in range(1, 5))
+    wire: Any = Wire({})
+    carrier = Carrier(wire, Guard(), lambda _: None)
+    begun = "n0nce - begun\nn0nce 01-x done\n"
+    report = carrier._report(JOB, "gpu01", changes, Output("gpu01", stdout=begun, exit_code=124))
+    assert report.error is not None
+    assert report.error.message.endswith("at their deadline, 120 s; at work then: step 2")
+    lost = [key for key, result in report.results.items() if result.status is ChangeStatus.LOST]
+    assert lost == ["02-x", "03-x", "04-x"]
+    made = "".join(f"n0nce 0{number}-x done\n" for number in range(1, 5))
+    report = carrier._report(
+        JOB, "gpu01", changes, Output("gpu01", stdout=f"n0nce - begun\n{made}")
+    )
+    assert report.error is not None
+    assert report.error.message.endswith("at work then: what comes after the changes")

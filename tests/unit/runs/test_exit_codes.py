@@ -235,3 +235,23 @@ def test_with_strict_a_report_counts(kind: FindingKind, fleet: bool) -> None:
     )
     assert outcome.exit_code == 0
     assert replace(outcome, strict=True).exit_code == (kind is FindingKind.REPORT)
+
+
+def test_a_change_that_did_not_end_is_no_lockout() -> None:
+    overdue = errors.RemedyError(
+        "gpu01: the host ended the changes; at work then: set the name", next_step="Check the load."
+    )
+    lost = (ChangeStatus.DONE, ChangeStatus.LOST)
+    hanging = changed(
+        "gpu01", report(*lost, reverted="too late", error=overdue), record(Plan), "inventory.py"
+    )
+    assert hanging.error is not None
+    assert "at work then: set the name; nothing was confirmed" in hanging.error.message
+    assert hanging.error.next_step == "Check the load."
+    cut_off = errors.UnreachableError("gpu01: the connection broke")
+    for error in (None, cut_off):
+        locked_out = changed(
+            "gpu01", report(*lost, reverted="too late", error=error), record(Plan), "inventory.py"
+        )
+        assert locked_out.error is not None
+        assert "no new login got through" in locked_out.error.message
