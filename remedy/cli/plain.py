@@ -91,7 +91,11 @@ def print_csv(table: str) -> None:
 def confirmed(question: str) -> bool:
     """Ask a question on standard error that is answered with yes or no."""
     with heeded():
-        return click.confirm(visible(question), err=True)
+        try:
+            return click.confirm(visible(question), err=True)
+        except click.Abort:  # nobody typed the end of the line
+            click.echo(err=True)
+            raise
 
 
 def password(name: str) -> str:

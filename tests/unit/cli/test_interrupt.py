@@ -270,6 +270,9 @@ def test_at_the_question(tmp_path: Path, number: signal.Signals) -> None:
     code, text = at_the_question(tmp_path, f"signal:{number.value}")
     assert code == CODES[number]
     assert "nothing was changed on any host" in text
+    asked, *rest = text[text.index("Change 1 host") :].replace("\r", "").splitlines()
+    assert asked.endswith("[y/N]: ")  # what is said of the end has lines of its own
+    assert any("interrupted: " in line for line in rest)
 
 
 def test_a_signal_between_the_question_and_the_read_of_its_answer(tmp_path: Path) -> None:
