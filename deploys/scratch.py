@@ -1,7 +1,8 @@
 """Scratch space: every user can write to /tmp, /dev/shm and /dev/null, and there is room.
 
 Finds: a /tmp or /dev/shm that is open to root alone, mounted read-only, missing, or full, of bytes or of files;
-a root file system without room; /dev/null, zero, random or urandom that is no device, or open to root alone.
+a /tmp that is too small; a root file system without room; /dev/null, zero, random or urandom that is no device,
+or open to root alone.
 Launchers put their sessions, Python and Triton what they compile, NCCL and data loaders what ranks share, and
 shells what nobody reads into these, so that a job ends before it begins, with a text about something else.
 
@@ -33,6 +34,8 @@ FOR_USE = 0o006
 """What lets others read and write a device."""
 LEAST = 16 << 20
 """Bytes without which a launcher does not start."""
+FILES = 200
+"""Files that a launcher, what it starts, and a test by `remedy verify` make before they end."""
 
 
 class ScratchSpec(SpecSection):
@@ -103,25 +106,30 @@ def _note_room(bench: Workbench[ScratchSpec], spaces: Mapping[str, Space]) -> No
         space = spaces.get(path)
         if space is None or not space.size:
             continue
-        what = _lacking(space, bench.settings.least_free)
+        # How large /dev/shm is to be is the concern of dev_shm.
+        least = bench.settings.least_free
+        small = path != SHARED[1] and space.size < least
+        what = _lacking(space, least if small else min(least, space.size))
         same = (space.size, space.used, space.inodes_free)
         if what and same not in noted:
             noted.add(same)
             bench.blocked(
-                f"{path} is full: {what}",
+                f"{path} is {'too small' if small else 'full'}: {what}",
                 f"stat -f: {amount(space.used)} of {amount(space.size)} used, room for "
                 f"{space.inodes_free} of {counted(space.inodes, 'file')}",
-                f"See what takes it: du -xah {path} | sort -h | tail; df -i {path}",
+                f"Make it larger: findmnt -T {path} shows how it is mounted."
+                if small
+                else f"See what takes it: du -xah {path} | sort -h | tail; df -i {path}",
                 label="disk-full",
             )
 
 
 def _lacking(space: Space, least: int) -> str:
     """Return what a file system has no more of; "" where it has enough."""
-    if space.available < min(least, space.size):
+    if space.available < least:
         return f"{amount(space.available)} are free"
-    if space.inodes and not space.inodes_free:
-        return "it can hold no file more"
+    if space.inodes and space.inodes_free < FILES:
+        return f"it can hold {counted(space.inodes_free, 'more file') if space.inodes_free else 'no file more'}"
     return ""
 
 

@@ -63,6 +63,11 @@ def test_what_is_open_and_has_room_is_not_named() -> None:
         (host(read_only=SHM), "/dev/shm is mounted read-only", "/dev/shm: tmpfs ro,size=4k"),
         (host(spaces=(room(TMP, available=0),)), "/tmp is full: 0", "2.0 GiB of 2.0 GiB used"),
         (host(spaces=(room(SHM, inodes_free=0),)), "/dev/shm is full: it can hold no file more", "0 of 2000"),
+        (host(spaces=(room(TMP, inodes_free=3),)), "/tmp is full: it can hold 3 more files", "3 of 2000"),
+        (
+            host(spaces=(room(TMP, size=1 << 16, available=1 << 16),)),
+            "/tmp is too small: 64.0 KiB are free", "0 bytes of 64.0 KiB used",
+        ),
     ],
 )  # fmt: skip
 def test_what_jobs_cannot_write_to_is_named(state: HostState, title: str, evidence: str) -> None:
