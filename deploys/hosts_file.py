@@ -12,6 +12,7 @@ own file gives it (gpu01.example.org) is on its line everywhere: c10d gives it t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
@@ -36,6 +37,11 @@ from remedy.spec import SpecSection
 from remedy.text import counted
 from remedy.values import Unknown
 
+# One search: the file of a large fleet has thousands of lines, and this one is mostly its first.
+_OF_LOCALHOST = re.compile(
+    rb"^[ \t]*(?:127\.[\d.]+|::1)[ \t][^#\n]*(?<![\w.-])localhost(?![\w.-])",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Where nscd(8) answers in place of the files, from what it has read before.
 CACHES = ("/run/nscd/socket", "/var/run/nscd/socket")
 
@@ -69,6 +75,7 @@ def hosts_file(bench: Bench) -> None:
     managed = bench.settings.manage
     _check_address(bench)
     _check_own_name(bench)
+    _check_localhost(bench, content)
     edit = edit_hosts(content, block.text, addresses, resolution.ipv6_first(bench.host.names))
     due = managed and edit.content != content
     if managed:
@@ -106,6 +113,20 @@ def _check_own_name(bench: Bench) -> None:
             f"Add {current} to the line of {expected} in {PATH}, or set hostname.manage: true.",
             label=wrong.label,
         )
+
+
+def _check_localhost(bench: Bench, content: bytes) -> None:
+    """Name a file that leaves the name of every host for itself to name servers (hosts(5))."""
+    names = bench.host.names
+    # nss-myhostname(8) and nss-resolve(8) know it without the file.
+    known = not isinstance(names, Unknown) and {"myhostname", "resolve"} & set(names.order)
+    if known or _OF_LOCALHOST.search(content):
+        return
+    bench.report(
+        f"{PATH} has no line for localhost: what programs of one host say to each other may not arrive",
+        fix="Add the line: 127.0.0.1 localhost",
+        label="hostname-unresolvable",
+    )
 
 
 def _resolver_mends(bench: Bench, addresses: Mapping[str, str]) -> bool:

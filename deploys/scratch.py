@@ -1,8 +1,8 @@
 """Scratch space: every user can write to /tmp, /dev/shm and /dev/null, and there is room.
 
 Finds: a /tmp or /dev/shm that is open to root alone, mounted read-only, missing, or full, of bytes or of files;
-a /tmp that is too small; a root file system without room; /dev/null, zero, random or urandom that is no device,
-or open to root alone.
+a /tmp that is too small, or mounted noexec; a root file system without room; /dev/null, zero, random or urandom
+that is no device, or open to root alone.
 Launchers put their sessions, Python and Triton what they compile, NCCL and data loaders what ranks share, and
 shells what nobody reads into these, so that a job ends before it begins, with a text about something else.
 
@@ -24,7 +24,8 @@ from remedy.spec import SpecSection
 from remedy.text import amount, counted
 from remedy.values import Unknown
 
-SHARED = ("/tmp", "/dev/shm")  # noqa: S108 - directories, no files in them
+TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 - directories, no files in them
+SHARED = (TMP, SHM)
 ROOMS = (*SHARED, "/")
 FOR_ALL = 0o003
 """What lets others make files in a directory."""
@@ -75,6 +76,15 @@ def _note_directory(bench: Workbench[ScratchSpec], path: str, mounts: Mapping[st
         title = f"{path} is mounted read-only, so that jobs cannot make files there"
         shown = f"{mount.point}: {mount.kind} {mount.options}"
         fix = f"See why (dmesg), and mount it again: mount -o remount,rw {mount.point}"
+    elif path == TMP and mount is not None and "noexec" in mount.options.split(","):
+        bench.report(
+            f"{path} is mounted noexec: libraries that programs compile there cannot be loaded",
+            f"{mount.point}: {mount.kind} {mount.options}",
+            "Give what compiles another folder (TMPDIR, TORCHINDUCTOR_CACHE_DIR), or mount it again: "
+            f"mount -o remount,exec {mount.point}",
+            label="storage-fault",
+        )
+        return
     else:
         return
     bench.blocked(title, shown, fix, label="storage-fault")
@@ -108,7 +118,7 @@ def _note_room(bench: Workbench[ScratchSpec], spaces: Mapping[str, Space]) -> No
             continue
         # How large /dev/shm is to be is the concern of dev_shm.
         least = bench.settings.least_free
-        small = path != SHARED[1] and space.size < least
+        small = path != SHM and space.size < least
         what = _lacking(space, least if small else min(least, space.size))
         same = (space.size, space.used, space.inodes_free)
         if what and same not in noted:
@@ -138,7 +148,7 @@ def nobody_can_write(state: HostState) -> HostState:
     """Have a /dev/shm that is open to root alone, and little room in /tmp."""
     if isinstance(state.space, Unknown):
         return state
-    path, full = SHARED[1], SHARED[0]
+    path, full = SHM, TMP
     directory = File(path=path, real_path=path, exists=True, mode=0o755)
     room = Space(
         path=full,

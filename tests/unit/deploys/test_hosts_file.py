@@ -67,6 +67,30 @@ def test_a_right_file_with_right_answers_needs_nothing() -> None:
     assert (plan.changes, plan.findings) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("content", "order", "named"),
+    [
+        (b"", ("files", "dns"), True),
+        (b"\xef\xbb\xbf127.0.0.1 localhost\n", ("files", "dns"), True),
+        (b"#127.0.0.1 localhost\n127.0.0.1 localhost.site # localhost\n", ("files", "dns"), True),
+        (b"10.0.0.9 localhost\n", ("files", "dns"), True),
+        (b"10.0.0.9 other\n127.0.0.1 a LocalHost\n", ("files", "dns"), False),
+        (b"::1 ip6-localhost localhost\r\n", ("files", "dns"), False),
+        (b"", ("files", "myhostname"), False),
+        (b"", ("files", "resolve", "[!UNAVAIL=return]", "dns"), False),
+    ],
+)
+def test_a_file_without_localhost_is_reported(
+    content: bytes, order: tuple[str, ...], named: bool
+) -> None:
+    before = two(content)
+    names = before.states["a"].names
+    assert isinstance(names, Names)
+    plan = plan_of(changed(before, names=names.model_copy(update={"order": order})))
+    reports = [finding.title for finding in findings(plan, FindingKind.REPORT)]
+    assert ["no line for localhost" in title for title in reports] == [True] * named
+
+
 def test_a_wrong_answer_is_drift_while_the_file_is_wrong_and_blocks_once_it_is_right() -> None:
     """What the file causes goes away with it; what stays is decided elsewhere, by the user."""
     wrong = {"a": ("127.0.1.1",), "b": ("10.9.9.9",)}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from remedy.probe import File, HostState, Mount, Space
+from remedy.values import Unknown
 from tests.unit.build import host_state
 from tests.unit.deploys.words_bench import Said, planned, said
 
@@ -96,3 +97,14 @@ def test_one_file_system_is_named_once() -> None:
 
 def test_a_small_file_system_that_is_empty_has_room() -> None:
     assert of(host(spaces=(room(SHM, size=1 << 20, available=1 << 20),))) == []
+
+
+@pytest.mark.parametrize(("options", "named"), [("rw,nosuid,noexec", True), ("rw,nosuid", False)])
+def test_a_tmp_from_which_nothing_is_loaded_is_reported(options: str, named: bool) -> None:
+    mount = Mount(
+        point=TMP, device="0:40", kind="tmpfs", source="tmpfs", read_only=False, options=options
+    )
+    state = host()
+    assert not isinstance(state.mounts, Unknown)
+    reported = of(state.model_copy(update={"mounts": (*state.mounts, mount)}))
+    assert [(f.kind, "noexec" in f.title) for f in reported] == [("report", True)] * named
