@@ -21,7 +21,7 @@ from remedy.spec import VerifySpec
 from remedy.text import names_in, quoted
 from remedy.transport import HostEvent
 from remedy.values import Unknown
-from remedy.verify.hosts import Participant, Participants
+from remedy.verify.hosts import Participant, Participants, shortened
 from remedy.verify.ladder import climb
 from remedy.verify.last import Proved, increment, load, save
 from remedy.verify.look.compare import HostView
@@ -198,11 +198,15 @@ def _explain(inventory: Inventory, verdict: Verdict, scene: Scene) -> Explanatio
 
     typed = quoted(inventory.path)
     fleet = scene.fleet
+    explanation = None
     with suppress(TooMuchError), work(EXPLAINING):
-        return explain_verdict(verdict, scene.plan, fleet.states, typed, fleet.host_by_address)
-    return (
-        None  # what the hosts' processes printed takes too long to read; the verdict holds without
-    )
+        explanation = explain_verdict(
+            verdict, scene.plan, fleet.states, typed, fleet.host_by_address
+        )
+    if explanation is None or not explanation.command:
+        return explanation  # None: what the hosts' processes printed takes too long to read
+    command = shortened(explanation.command, inventory.names)
+    return explanation.model_copy(update={"command": command})
 
 
 def _participants(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remedy.probe import HostState
 from remedy.text import expand, folded, limited
 from remedy.values import Record
 from remedy.verify.verdict import Culprit
+
+# The option with one word of a shell, as `shlex.quote` makes it.
+_LIMIT = re.compile(r""" --limit (?:'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 class Participant(Record):
@@ -100,3 +104,14 @@ def hosts_of_step(step: str) -> list[str]:
         return []
     names = words[words.index("--limit") + 1]
     return expand(names) if "[" in names else names.split(",")
+
+
+def shortened(step: str, every: Collection[str]) -> str:
+    """Return a command without its ``--limit`` where that names every host of the inventory.
+
+    Args:
+        step: the command.
+        every: the hosts of the inventory.
+    """
+    named = set(hosts_of_step(step))
+    return _LIMIT.sub("", step, count=1) if named and named.issuperset(every) else step
