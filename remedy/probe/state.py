@@ -41,11 +41,12 @@ class HostState(Record):
 
     ``root`` is whether the probe ran as root; ``complete`` whether it came to its end; ``costs`` the seconds of
     wall clock that each section took on the host. ``unsearched`` are the files, or homes, whose lines are not
-    among ``mentions``.
+    among ``mentions``. ``refusal`` is what sudo said where it refused to make the ssh user root.
     """
 
     host: str
     root: bool
+    refusal: str = ""
     identity: Fact[Identity]
     names: Fact[Names]
     files: Mapping[str, Fact[File]]

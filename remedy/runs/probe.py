@@ -14,6 +14,7 @@ from remedy.apply.start import PROBE_SECONDS, origin, probe_request
 from remedy.audit import witness
 from remedy.bounds import TooMuchError, work
 from remedy.errors import LockedError, ProbeError, RemedyError
+from remedy.inventory import Node
 from remedy.plan import Finding, FindingKind, Fleet, Plan, identities, make_plan
 from remedy.plan.identities import Claim, identity_of, machine_mark
 from remedy.probe import (
@@ -32,6 +33,7 @@ from remedy.runs.hosts_blocks import expected_blocks, keep_block
 from remedy.runs.session import Session
 from remedy.text import counted, fold, limited, quoted
 from remedy.transport import Output, Root, Script
+from remedy.transport.failures import explain_sudo, refusal_of_sudo
 from remedy.values import Unknown
 
 T = TypeVar("T")
@@ -76,7 +78,11 @@ class ProbeResult:
             for name, state in self.fleet.states.items()
             if isinstance(guards := state.guards, Unknown) and state.root
         )
-        rootless = tuple(_without_root(n) for n, s in self.fleet.states.items() if not s.root)
+        rootless = tuple(
+            _without_root(self.fleet.inventory.node(name), state.refusal)
+            for name, state in self.fleet.states.items()
+            if not state.root
+        )
         journal = tuple(_forgotten(name, what) for name, what in self.forgotten.items())
         journal += sight.findings(self.fleet)
         more = (*journal, *identities.findings(self.fleet.inventory, self.claims), *unread)
@@ -240,7 +246,12 @@ def _parsed(output: Output, request: ProbeRequest) -> HostState | RemedyError:
         return explain_stuck_probe(output.host, stuck)
     try:
         with work(PARSING):
-            return output.error or parse_probe(output.host, output.stdout, request, output.ended_at)
+            if output.error is not None:
+                return output.error
+            state = parse_probe(output.host, output.stdout, request, output.ended_at)
+        if not state.root and (refusal := refusal_of_sudo(output.stderr)):
+            return state.model_copy(update={"refusal": refusal})
+        return state
     except ProbeError as error:
         return error
     except (TooMuchError, RecursionError, MemoryError) as error:
@@ -283,18 +294,34 @@ def about_to_change(name: str, guards: Guards, inventory: str) -> LockedError:
     )
 
 
-def _without_root(name: str) -> Finding:
+def _without_root(node: Node, refusal: str) -> Finding:
+    """Return what is not known of a host that was read without root, and the way to be root there.
+
+    Args:
+        node: the host.
+        refusal: what sudo said; "" where nothing is known of that.
+    """
+    words = f"sudo refused: {refusal}" if refusal else "sudo refused or is not there"
+    fix = (
+        "Run the command again with -K, which asks for the sudo password. Without one: connect as root, or "
+        "allow the user NOPASSWD in sudoers."
+    )
+    if refusal and "password is required" not in refusal:
+        error = explain_sudo(node, refusal)
+        fix = (
+            error.next_step
+            if error
+            else "Mend that (as that user, on the host: sudo -n true), or connect as root: ssh_user in the "
+            "inventory."
+        )
     return Finding(
-        host=name,
+        host=node.name,
         remedy="guard",
         kind=FindingKind.UNKNOWN,
         label="",
         title="read without root: unknown whether a change waits there for a confirmation",
-        evidence=(
-            "the ssh user is not root, and sudo refused or is not there: what needs root was not read",
-        ),
-        fix="Run the command again with -K, which asks for the sudo password. Without one: connect as root, or "
-        "allow the user NOPASSWD in sudoers.",
+        evidence=(f"the ssh user is not root, and {words}: what needs root was not read",),
+        fix=fix,
     )
 
 

@@ -6,6 +6,7 @@ Pure: texts of paramiko, sudo and the shell go in, errors come out.
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 
 from remedy.errors import RemedyError, UnreachableError
@@ -16,6 +17,8 @@ from remedy.transport.wrapper import NO_SUDO
 
 # Of what a host printed, a message shows this much.
 _SHOWN = 200
+# What the wrapper says where sudo refused, and the script runs without root.
+_REFUSED = re.compile(r"^remedy: (?P<words>.+)$", re.MULTILINE)
 
 
 def explain_stuck(node: Node, stuck: Stuck) -> RemedyError:
@@ -188,6 +191,38 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
     Scripts of remedy exit with 0 when they could say what they had to; anything else is a host that could
     not run them.
     """
+    if (error := explain_sudo(node, stderr)) is not None:
+        return error
+    if not stdout and not stderr:
+        return RemedyError(
+            f"{node.name}: the script printed nothing, or ran out of time",
+            next_step="Check the host's load, then run the command again.",
+        )
+    if not stdout:
+        return RemedyError(
+            f"{node.name}: the host could not run the script: {_shown(stderr.strip().splitlines()[-1])}",
+            next_step="Log in with ssh and try `sh -s` there.",
+        )
+    return None
+
+
+def refusal_of_sudo(stderr: str) -> str:
+    """Return the words with which sudo refused a script that then ran without root; "" for none.
+
+    Args:
+        stderr: what the host printed on standard error.
+    """
+    match = _REFUSED.search(stderr)
+    return _shown(match["words"].strip()) if match else ""
+
+
+def explain_sudo(node: Node, stderr: str) -> RemedyError | None:
+    """Return why sudo did not make the ssh user root, None where its words are not known.
+
+    Args:
+        node: the host.
+        stderr: what sudo, or what it started, printed.
+    """
     if "incorrect password" in stderr or "Sorry, try again" in stderr:
         step = "Type it again; a host with a different one needs _sudo_password in the inventory."
         if node.data.get("_sudo_password"):
@@ -225,16 +260,6 @@ def explain_exit(node: Node, stdout: str, stderr: str) -> RemedyError | None:
         return RemedyError(
             f"{node.name}: the ssh user may not use sudo",
             next_step="Connect as root or as a user that may: ssh_user in the inventory.",
-        )
-    if not stdout and not stderr:
-        return RemedyError(
-            f"{node.name}: the script printed nothing, or ran out of time",
-            next_step="Check the host's load, then run the command again.",
-        )
-    if not stdout:
-        return RemedyError(
-            f"{node.name}: the host could not run the script: {_shown(stderr.strip().splitlines()[-1])}",
-            next_step="Log in with ssh and try `sh -s` there.",
         )
     return None
 

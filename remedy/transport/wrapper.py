@@ -174,6 +174,8 @@ def timed(script: Script) -> str:
 # sent before that, so that there is nothing to read.
 _SAY = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
 _REFUSE = f"{_SAY}; cat >/dev/null; exit 1"
+# Who goes on without root says why, on a line of its own.
+_GO_ON = f'{_SAY}; printf "\\n" >&2; '
 _LACKING = f"said={shlex.quote(NO_SUDO)}"
 
 
@@ -196,7 +198,7 @@ def _checks(script: Script, marks: Marks, shell: str, early: str) -> str:
 
 def _without_password(script: Script, marks: Marks, shell: str, *, later: bool) -> str:
     plain = f"{_begin(marks)}exec {shell}"
-    otherwise = plain if script.root is Root.PREFERRED and not later else _REFUSE
+    otherwise = f"{_GO_ON}{plain}" if script.root is Root.PREFERRED and not later else _REFUSE
     ask = f"said=$(sudo -n true 2>&1 </dev/null) || {{ {otherwise}; }}"
     checks = _checks(script, marks, shell, _REFUSE)
     return f"{_start(marks)}{checks}{ask}; {_begin(marks)}exec sudo -n {shell}"

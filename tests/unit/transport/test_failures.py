@@ -24,6 +24,7 @@ from remedy.transport.failures import (
     explain_loss,
     explain_no_start,
     explain_stuck,
+    refusal_of_sudo,
     ssh_command,
 )
 from remedy.transport.refused import KeyRefusedError, explain_key
@@ -231,6 +232,12 @@ def test_a_script_that_could_not_run(stderr: str, message: str, next_step: str) 
     assert error is not None
     assert message in error.message
     assert next_step in error.next_step
+
+
+def test_words_of_sudo_are_those_behind_the_mark_of_the_wrapper() -> None:
+    assert refusal_of_sudo("a warning\nremedy: sudo: no tty\nmore\n") == "sudo: no tty"
+    assert refusal_of_sudo("sudo: no tty\nnot remedy: x\n") == ""
+    assert len(refusal_of_sudo(f"remedy: {'x' * 9000}\n")) < 300
 
 
 def test_a_login_shell_that_ends_is_no_refused_key() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remedy.transport.failures import refusal_of_sudo
 from remedy.transport.script import Root, Script
 from remedy.transport.wrapper import (
     MOST_NOISE,
@@ -103,8 +104,11 @@ def test_with_a_password_that_sudo_accepts_the_script_begins(tools: Path) -> Non
 def test_where_root_is_only_preferred_it_runs_as_it_is(tools: Path) -> None:
     script = Script(SCRIPT.text, deadline=20, root=Root.PREFERRED)
     assert ran(tools, script)[0].text == "out\n1000"
-    program(tools, "sudo", "exit 1")
-    assert ran(tools, script)[0].text == "out\n1000"
+    program(tools, "sudo", "echo sudo: no tty >&2; echo is there >&2; exit 1")
+    out, err, code = ran(tools, script)
+    assert (out.text, code) == ("out\n1000", 0)
+    assert err.text == "remedy: sudo: no tty is there\nerr"
+    assert refusal_of_sudo(err.text) == "sudo: no tty is there"
 
 
 @given(
