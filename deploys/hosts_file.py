@@ -157,7 +157,8 @@ def _check_address(bench: Bench) -> None:
     if chosen.address is None:
         bench.blocked(
             f"no cluster address could be found for {host.host}: {chosen.reason}",
-            fix="Set cluster_address of the host in the inventory, or cluster.subnet in remedy.yaml.",
+            fix="Set cluster_address of the host in the inventory to its IPv4 address in the cluster's network,"
+            " or cluster.subnet in remedy.yaml.",
             label="wrong-interface",
         )
     elif isinstance(host.network, Unknown):

@@ -138,6 +138,8 @@ class Fleet:
                         str(address.ip), f"in {shared}, which all hosts share", claimed=True
                     )
         reason = "no interface has the ssh address, and no subnet is shared by all"
+        if ":" in (node.ssh_address or ""):
+            reason = "ssh goes over IPv6, a cluster's addresses are IPv4, and they share no subnet of IPv4"
         return ClusterAddress(None, f"{reason}{why_not(local)}")
 
 

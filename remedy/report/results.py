@@ -148,17 +148,27 @@ def problem_lines(
     yield from error_lines({name: error for name, error in errors.items() if name not in same})
     if same:
         yield Text(f"  {folded(same)}: see above for the reason and the next step", style="red")
-    yield from result_lines(
-        (
-            host_result(name, result)
-            for name, host in hosts.items()
-            for result in host.results
-            if _is_problem(result)
-        ),
-        plan,
-        PROBLEMS,
+    problems = (
+        host_result(name, result)
+        for name, host in hosts.items()
+        for result in host.results
+        if _is_problem(result)
     )
+    yield from result_lines(_lost_together(problems), plan, PROBLEMS)
     yield from _consequences(hosts)
+
+
+def _lost_together(results: Iterable[HostResult]) -> Iterator[HostResult]:
+    """Yield results, those that were lost with a host as one: the reason is the host's, not the change's."""
+    lost: dict[tuple[str, str], list[HostResult]] = {}
+    for result in results:
+        if result.status == ChangeStatus.LOST.value:
+            lost.setdefault((result.host, result.detail), []).append(result)
+        else:
+            yield result
+    for first, *rest in lost.values():
+        changes = f"{1 + len(rest)} changes, each of which may have been made"
+        yield first._replace(change=changes) if rest else first
 
 
 def _is_problem(result: ChangeResult) -> bool:

@@ -42,6 +42,9 @@ OUTSIDE = "198.51.100.7"
          ClusterAddress("10.0.0.1", "in 10.0.0.0/24, which all hosts share", claimed=True)),
         (addressed(host("a", "10.0.0.1/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
          ClusterAddress(None, "no interface has the ssh address, and no subnet is shared by all")),
+        (addressed(host("a"), ssh={"a": "fd00::1"}),
+         ClusterAddress(None, "ssh goes over IPv6, a cluster's addresses are IPv4, and they share no subnet of "
+                        "IPv4")),
         (addressed(host("a", "10.0.0.0/24"), host("b", "10.1.0.2/24"), ssh={"a": OUTSIDE, "b": OUTSIDE}),
          ClusterAddress(None, "no interface has the ssh address, and no subnet is shared by all; 10.0.0.0 is "
                         "the address of the network 10.0.0.0/24 itself, or its broadcast, so what it says is "

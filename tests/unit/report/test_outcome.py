@@ -62,6 +62,14 @@ def test_a_change_that_failed_is_never_told_without_a_word(detail: str, words: s
     assert "then run the same command again" in text
 
 
+def test_changes_that_were_lost_with_their_host_share_its_reason() -> None:
+    ids = ("01-firewall", "02-firewall", "03-firewall")
+    lost = [ChangeResult(id=name, status=ChangeStatus.LOST, detail="no sign") for name in ids]
+    reasons = [line for line in told(*lost).splitlines() if "no sign" in line]
+    assert reasons == ["  lost        gpu01: 3 changes, each of which may have been made: no sign"]
+    assert "  lost        gpu01: step 1: no sign" in told(lost[0])
+
+
 def test_what_a_failure_kept_from_being_done_and_what_is_left_is_told() -> None:
     text = told(
         ChangeResult(id="01-firewall", status=ChangeStatus.DONE),
