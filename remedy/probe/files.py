@@ -28,7 +28,8 @@ MOST_PATHS = 1_000
 
 # stat -c "%f %u %g %s": a number of a real file has no more digits, and int() takes 4,300 at most.
 _FACTS = re.compile(rb"([0-9a-f]{1,8}) (\d{1,10}) (\d{1,10}) (\d{1,20}) \d+ \d+ -?\d+ (/.*)")
-_REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+)")
+# Of GNU and busybox, and of uutils, which names the error's number too.
+_REFUSAL = re.compile(rb"stat: .*?'(/[^']*)': (.+?)(?: \(os error \d+\))?")
 _REGULAR = 0o100000
 _DIRECTORY = 0o040000
 _DEVICE = 0o020000

@@ -17,6 +17,8 @@ from remedy.transport.wrapper import NO_SUDO
 
 # Of what a host printed, a message shows this much.
 _SHOWN = 200
+# sudo(8), and sudo-rs 0.2: src/sudo/pam.rs, src/common/error.rs.
+_WRONG_PASSWORD = ("incorrect password", "Sorry, try again", "Authentication failed, try again")
 # What the wrapper says where sudo refused, and the script runs without root.
 _REFUSED = re.compile(r"^remedy: (?P<words>.+)$", re.MULTILINE)
 
@@ -223,7 +225,7 @@ def explain_sudo(node: Node, stderr: str) -> RemedyError | None:
         node: the host.
         stderr: what sudo, or what it started, printed.
     """
-    if "incorrect password" in stderr or "Sorry, try again" in stderr:
+    if any(words in stderr for words in _WRONG_PASSWORD):
         step = "Type it again; a host with a different one needs _sudo_password in the inventory."
         if node.data.get("_sudo_password"):
             step = "Correct _sudo_password in the inventory."

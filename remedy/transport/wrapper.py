@@ -176,6 +176,10 @@ _SAY = 'printf "%s" "remedy: $said" | tr "\\n" " " >&2'
 _REFUSE = f"{_SAY}; cat >/dev/null; exit 1"
 # Who goes on without root says why, on a line of its own.
 _GO_ON = f'{_SAY}; printf "\\n" >&2; '
+# sudo-rs before 0.2.7 reads more than the line of the password, and what it read is lost: it gets the
+# password alone, remembers the login for this shell (sudo_timestamp(5)), and forgets it at the end. From 0.2.7 on
+# it reads byte by byte as sudo does (its src/pam/rpassword.rs).
+_READS_AHEAD = '*"sudo-rs 0."[01].*|*"sudo-rs 0.2."[0-6]|*"sudo-rs 0.2."[0-6][!0-9]*'
 _LACKING = f"said={shlex.quote(NO_SUDO)}"
 
 
@@ -209,11 +213,13 @@ def _with_password(script: Script, marks: Marks, shell: str, *, first: bool) -> 
     # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
     # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
     begin, ask, read = _begin(marks), "sudo -k -S -p ''", "IFS= read -r p || exit 1; "
+    login = f'printf "%s\\n" "$p" | sudo -S -p "" -v; sudo -n {shell}; code=$?; sudo -k; exit $code'
     wait = "" if first else f'printf "%s\\n" {marks.ask}; {read}'
     checks = _checks(script, marks, shell, _REFUSE if first else f"{_SAY}; exit 1")
     return (
         f"{_start(marks)}{read if first else ''}{checks}"
         f"if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; {wait}"
         f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {_REFUSE}; }}; {begin}'
+        f"case $(sudo -V 2>&1) in {_READS_AHEAD}) {login};; esac; "
         f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
     )

@@ -301,8 +301,15 @@ def test_no_port_is_claimed_that_ssh_config_may_say(node: Node, place: str) -> N
     assert down.message == f"{place}: no connection: Could not connect"
 
 
-def test_a_wrong_password_is_corrected_where_it_is() -> None:
-    refusal = "remedy: sudo: 1 incorrect password attempt"
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "remedy: sudo: 1 incorrect password attempt",
+        # sudo-rs 0.2.5
+        "remedy: sudo: Authentication failed, try again. sudo: Maximum 3 incorrect authentication attempts",
+    ],
+)
+def test_a_wrong_password_is_corrected_where_it_is(refusal: str) -> None:
     typed, own = (
         explain_exit(Node("gpu02", "192.0.2.12", data=data), "", refusal)
         for data in ({}, {"_sudo_password": "geheim"})

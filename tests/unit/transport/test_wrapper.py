@@ -101,6 +101,50 @@ def test_with_a_password_that_sudo_accepts_the_script_begins(tools: Path) -> Non
     assert out.script
 
 
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox", "mksh", "ksh93"])
+@pytest.mark.parametrize("release", ["0.2.5", "0.2.10"])
+def test_a_sudo_that_reads_on_after_the_password_takes_no_line_of_the_script(
+    tools: Path, release: str, shell: str
+) -> None:
+    """A stand-in for sudo-rs: before 0.2.7 it read up to 8 KiB, and what came with the password was lost."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed here")
+    (tools / "sh").unlink()
+    program(tools, "sh", f'exec {shutil.which(shell)} {"sh" if shell == "busybox" else ""} "$@"')
+    for name in ("head", "rm", "touch"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    read = "p=$(head -c 8192 | head -n 1)" if release == "0.2.5" else "IFS= read -r p"
+    program(
+        tools,
+        "sudo",
+        f"""
+login={tools}/login asks='' only=''
+while :; do
+    case $1 in
+    -V) echo sudo-rs {release}; exit ;;
+    -k) only=yes; [ $# -gt 1 ] || {{ rm -f $login; exit; }} ;;
+    -S) asks=yes ;;
+    -p) shift ;;
+    -n) [ "$only" = '' ] && [ -e $login ] || {{ echo 'interactive authentication is required' >&2; exit 1; }} ;;
+    *) break ;;
+    esac
+    shift
+done
+if [ "$asks" ]; then
+    {read}
+    [ "$p" = s3cret ] || {{ echo 'Authentication failed, try again.' >&2; exit 1; }}
+fi
+[ "$1" != -v ] || {{ touch $login; exit; }}
+exec "$@"
+""",
+    )
+    out, _, code = ran(tools, SCRIPT, password="s3cret")
+    assert (out.text, code) == ("out\n1000", 0)
+    assert not (tools / "login").exists()
+    _, err, code = ran(tools, SCRIPT, password="s3cre")
+    assert (err.text, code) == ("remedy: Authentication failed, try again.", 1)
+
+
 def test_where_root_is_only_preferred_it_runs_as_it_is(tools: Path) -> None:
     script = Script(SCRIPT.text, deadline=20, root=Root.PREFERRED)
     assert ran(tools, script)[0].text == "out\n1000"
