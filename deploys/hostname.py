@@ -23,7 +23,7 @@ from remedy.plan import (
 )
 from remedy.probe import HostState, Identity, Kernel, Sysctls
 from remedy.spec import SpecSection
-from remedy.text import counted
+from remedy.text import counted, fold
 from remedy.values import Unknown
 
 STATIC = "/etc/hostname"
@@ -175,9 +175,21 @@ def collisions(bench: FleetBench[HostnameSpec]) -> None:
             "Some libraries compare only as many characters as the shorter name has: rename one.",
         )
     by_id: dict[str, list[str]] = defaultdict(list)
+    by_boot: dict[str, list[str]] = defaultdict(list)
     for state in bench.fleet.states.values():
-        if isinstance(state.identity, Identity) and state.identity.machine_id:
+        if isinstance(state.identity, Identity):
             by_id[state.identity.machine_id].append(state.host)
+            by_boot[state.identity.boot_id].append(state.host)
+    by_id.pop("", None)
+    by_boot.pop("", None)
+    for hosts in by_boot.values():
+        if len(hosts) > 1:
+            bench.report(
+                f"{fold(hosts)} run on one machine: they have one boot-id, as its containers do",
+                hosts,
+                "No test between them says anything of a network, so nothing is proved by them: give the "
+                "inventory one host of each machine.",
+            )
     for twins in by_id.values():
         if len(twins) > 1:
             bench.report(

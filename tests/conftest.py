@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     import gevent.monkey
 
     gevent.monkey.patch_all = lambda **_: None
+
+# A process that was begun in the background or by nohup ignores these, and so would all that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No deadlines: a machine that runs tests is busy, and a slow example is no wrong one. A test whose examples are
 # dear says a number of its own.

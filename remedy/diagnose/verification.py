@@ -39,7 +39,7 @@ def explain_verdict(
     inventory: str,
     addresses: Mapping[str, str] | None = None,
 ) -> Explanation | None:
-    """Name the cause of a failed verification and the command against it; None where it passed. Pure.
+    """Name the cause of a failed verification and the command against it. Pure.
 
     Args:
         verdict: what was proved, with the logs of what ran.
@@ -47,6 +47,10 @@ def explain_verdict(
         hosts_read: the hosts that could be read.
         inventory: as it is to be typed.
         addresses: the host of each cluster address.
+
+    Returns:
+        None where it passed, or nothing failed and every culprit says what to do, as of hosts that are one
+        machine.
     """
     if verdict.passed:
         return None
@@ -59,12 +63,15 @@ def explain_verdict(
     explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
     if explanation.diagnosis.label == UNKNOWN:
         explanation = _by_culprits(explanation, verdict, plan, inventory)
+    steps = [culprit.next_step for culprit in verdict.culprits]
+    is_told = bool(steps) and not any(step.startswith("remedy ") or not step for step in steps)
+    if explanation.diagnosis.label == UNKNOWN and verdict.sum_exact and is_told:
+        return None
     if explanation.command and explanation.command.startswith("remedy apply"):
         return explanation.model_copy(
             update={"command": _for_all(verdict, explanation, inventory) or explanation.command}
         )
     # What only reads the hosts again says no more than stands here: the step of the first culprit does.
-    steps = (culprit.next_step for culprit in verdict.culprits)
     step = next((step for step in steps if step.endswith("--explain")), None)
     return explanation.model_copy(update={"command": step})
 

@@ -177,8 +177,8 @@ _REFUSE = f"{_SAY}; cat >/dev/null; exit 1"
 # Who goes on without root says why, on a line of its own.
 _GO_ON = f'{_SAY}; printf "\\n" >&2; '
 # sudo-rs before 0.2.7 reads more than the line of the password, and what it read is lost: it gets the
-# password alone, remembers the login for this shell (sudo_timestamp(5)), and forgets it at the end. From 0.2.7 on
-# it reads byte by byte as sudo does (its src/pam/rpassword.rs).
+# password alone, remembers the login for this shell (sudo_timestamp(5)), and forgets it at the end. Later ones
+# read byte by byte as sudo does (its src/pam/rpassword.rs).
 _READS_AHEAD = '*"sudo-rs 0."[01].*|*"sudo-rs 0.2."[0-6]|*"sudo-rs 0.2."[0-6][!0-9]*'
 _LACKING = f"said={shlex.quote(NO_SUDO)}"
 

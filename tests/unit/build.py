@@ -80,6 +80,7 @@ def host_state(
     peers: Mapping[str, tuple[str, ...]] | None = None,
     files: Mapping[str, File | Unknown] | None = None,
     machine_id: str = "",
+    boot_id: str = "",
 ) -> HostState:
     """Return a host that has what is given and is otherwise unremarkable."""
     etc_hosts = File(path="/etc/hosts", real_path="/etc/hosts", exists=True, content=hosts)
@@ -104,6 +105,7 @@ def host_state(
             static_name=static_name,
             transient_name=name if running is None else running,
             machine_id=machine_id,
+            boot_id=boot_id,
         ),
         names=record(Names, peers=dict(peers or {})),
         network=record(Network, interfaces=(_interface(address),)),

@@ -112,7 +112,10 @@ def shared_machines(plan: RankPlan, boot_ids: Iterable[tuple[str, str]]) -> Iter
         machines.setdefault(boot_id, {})[name] = None
     for hosts in machines.values():
         if len(hosts) > 1:
-            yield culprit(f"{folded(hosts)} are one machine (same boot-id)", *hosts)
+            reason = "run on one machine (same boot-id): no network between them was tested"
+            yield culprit(f"{folded(hosts)} {reason}", *hosts).model_copy(
+                update={"next_step": "Give the inventory one host of each machine."}
+            )
     if len(machines) > len(plan.hosts):
         yield culprit(f"{len(machines)} boot-ids on {counted(len(plan.hosts), 'host')}")
 

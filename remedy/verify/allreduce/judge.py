@@ -184,6 +184,8 @@ def _not_proved(
             "outcomes": tuple(_outcomes(reports, accused, reason)),
             "evidence": tuple(_evidence(reports, accused, missing)),
             "logs": logs_of(reports),
+            # A flaw that says what to do is the culprit; where hosts are to blame, they are sought by tests.
+            "culprits": tuple(missing) if all(flaw.next_step for flaw in missing) else (),
         }
     )
 

@@ -95,3 +95,22 @@ def test_names_that_collide() -> None:
             "On all but one: rm /etc/machine-id && systemd-machine-id-setup, then reboot (machine-id(5)).",
         ),
     ]  # fmt: skip
+
+
+def test_hosts_that_are_containers_of_one_machine_are_told() -> None:
+    states = [
+        host_state("gpu01", "10.0.0.1", machine_id="1", boot_id="b"),
+        host_state("gpu02", "10.0.0.2", machine_id="2", boot_id="b"),
+        host_state("gpu03", "10.0.0.3", machine_id="3", boot_id="c"),
+        host_state("gpu04", "10.0.0.4", machine_id="4", boot_id=""),
+        host_state("gpu05", "10.0.0.5", machine_id="5", boot_id=""),
+    ]
+    assert said(planned("hostname", *states), None) == [
+        Said(
+            "report",
+            "gpu[01-02] run on one machine: they have one boot-id, as its containers do",
+            ("gpu01", "gpu02"),
+            "No test between them says anything of a network, so nothing is proved by them: give the "
+            "inventory one host of each machine.",
+        )
+    ]

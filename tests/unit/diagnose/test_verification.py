@@ -48,6 +48,20 @@ def test_what_passed_needs_no_cause() -> None:
     assert explain_verdict(Verdict(passed=True, reason=""), plan_with(), HOSTS, "i.py") is None
 
 
+def test_where_nothing_failed_and_it_is_told_what_to_do_no_cause_is_sought() -> None:
+    reason = "gpu[01-02] run on one machine (same boot-id): no network between them was tested"
+    step = "Give the inventory one host of each machine."
+    machine = Culprit(name="gpu[01-02]", hosts=HOSTS, reason=reason, next_step=step)
+    exact = failed(culprits=(machine,), sum_exact=True)
+    assert explain_verdict(exact, plan_with(), HOSTS, "i.py") is None
+    for other in (
+        failed(culprits=(machine,)),
+        failed(sum_exact=True),
+        failed(culprits=(machine, Culprit(reason="gpu01: slow")), sum_exact=True),
+    ):
+        assert explained(other).diagnosis.label == "unknown"
+
+
 @pytest.mark.parametrize(
     ("dead", "label"),
     [

@@ -129,9 +129,9 @@ def searched(tmp_path: Path) -> Path:
     return tmp_path / "site.sh"
 
 
-def reasons(site: Path, shell: str, tool_seconds: int = 10) -> dict[str, str]:
+def reasons(site: Path, shell: str) -> dict[str, str]:
     """Return why files could not be searched, where what the others say is known."""
-    request = ProbeRequest(tool_seconds=tool_seconds)
+    request = ProbeRequest(tool_seconds=10)
     text = in_place(render_probe(request), "/etc/bashrc", site)
     text = in_place(text, "/etc/zshrc", site.with_name("other.sh"))
     state, _ = probe(text, request, shell)
@@ -154,7 +154,7 @@ def test_a_file_too_large_to_be_searched_is_left_out(searched: Path, shell: str)
     with searched.open("wb") as file:
         file.truncate(20 << 30)
     said = "it has 21474836480 bytes, which are too many"
-    assert reasons(searched, shell, tool_seconds=3) == {str(searched): said}
+    assert reasons(searched, shell) == {str(searched): said}
 
 
 @pytest.mark.parametrize("line", ["NCCL_DEBUG=INFO\n" * 20_000, "NCCL_X=" + "x" * 2_000_000])

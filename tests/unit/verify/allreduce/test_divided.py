@@ -131,7 +131,10 @@ def test_a_machine_in_two_groups_is_seen_though_no_group_has_it_twice() -> None:
     paper = Paper(boots={"gpu02": "boot-x", "gpu06": "boot-x"})
     verdict = prove(paper)
     assert not verdict.passed
-    assert "gpu[02,06] are one machine (same boot-id)" in verdict.reason
+    assert (
+        "gpu[02,06] run on one machine (same boot-id): no network between them was tested"
+        in verdict.reason
+    )
     assert {culprit.name for culprit in verdict.culprits} == {"gpu[02,06]"}
     assert len(paper.launches) == 5
 

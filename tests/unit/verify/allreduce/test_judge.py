@@ -254,7 +254,13 @@ def test_equal_boot_ids_are_one_host() -> None:
     verdict = judge(plan, answers(plan, records))
     assert not verdict.passed
     assert verdict.hosts == 1
-    assert verdict.reason == "gpu[01-02] are one machine (same boot-id)"
+    assert (
+        verdict.reason
+        == "gpu[01-02] run on one machine (same boot-id): no network between them was tested"
+    )
+    assert [culprit.next_step for culprit in verdict.culprits] == [
+        "Give the inventory one host of each machine."
+    ]
 
 
 def test_mixed_nccl_versions_are_named() -> None:
