@@ -8,8 +8,9 @@ from itertools import pairwise, product
 
 from remedy.deploys import _interfaces as nic
 from remedy.deploys._peers import Place
-from remedy.deploys._ways import LOST, Way, hops_of, ways
+from remedy.deploys._ways import LOST, NO_ROUTE, Way, hops_of, ways
 from remedy.firewall import spans
+from remedy.firewall.packets import SMALLEST_SEGMENT
 from remedy.firewall.spans import Spans
 from remedy.probe import FibRoute, PolicyRule, Routing
 from remedy.probe.routing import TO_MANY
@@ -19,9 +20,15 @@ SMALLEST_MTU = 1280
 """Bytes that every link carries where IPv6 is spoken (RFC 8200); no path of a cluster has less."""
 _LEAST_METRICS = (
     ("window", 16_384, "few bytes at a time"),
-    ("advmss", 536, "small packets"),
+    ("advmss", SMALLEST_SEGMENT, "small packets"),
 )
-"""Metrics of routes that hold connections back (ip-route(8)), with what each has to be at least."""
+"""Metrics of routes that have peers hold back (ip-route(8)), with what each has to be at least."""
+_LEAST_SEGMENTS = 10
+"""Segments of TCP that Linux begins with on their way at once (RFC 6928); no route may clamp to fewer."""
+_WAITS = ("rto_min", "rtt", "rttvar")
+"""Metrics of routes that say how long TCP waits before it sends once more; Linux waits 0.2 s and more."""
+_LONGEST_WAIT = 1000
+"""Milliseconds, which Linux waits for the answer to a first packet (RFC 6298)."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,9 @@ def _judge(way: Way, place: Place) -> Loss | None:
     culprit = route or way.rule
     if culprit is None:
         return Loss(way.peers, "there is no route to {peers}", None)
+    if way.outcome == NO_ROUTE:
+        title = "a route keeps its table from having one to {peers} (throw), and no other table has"
+        return Loss(way.peers, title, culprit)
     if way.outcome in LOST:
         verb = "drops" if way.certain else "may drop"
         title = f"a {noun(culprit)} {verb} what this host sends to {{peers}}"
@@ -178,6 +188,15 @@ def _judge_metrics(peers: Spans, route: FibRoute, place: Place) -> Loss | None:
         value = values.get(metric, "")
         if is_number(value) and int(value) < least:
             title = f"a route has peers send {what} ({metric} {value}) in answer to {sent}"
+            return Loss(peers, title, route, doubt=True)
+    segments = values.get("cwnd", "")
+    if is_number(segments) and int(segments) < _LEAST_SEGMENTS:
+        title = f"a route holds {sent} back: at most {segments} segments are on their way at once (cwnd)"
+        return Loss(peers, title, route, doubt=True)
+    for metric in _WAITS:
+        value = values.get(metric, "")
+        if is_number(value) and int(value) > _LONGEST_WAIT:
+            title = f"a route has TCP wait long before {sent} is sent once more ({metric} {value})"
             return Loss(peers, title, route, doubt=True)
     return None
 

@@ -22,6 +22,8 @@ LOST = ("unreachable", "blackhole", "prohibit")
 """Types of routes and actions of rules by which a packet goes nowhere."""
 
 NO_ROUTE = "no route"
+_THROW = "throw"
+"""Type of a route that leaves a packet to the rules after it (ip-route(8))."""
 UNPRIVILEGED, SSH = 1024, 22
 MOST_TABLES = 64
 """Tables of which the order is remembered while a host is judged."""
@@ -38,7 +40,7 @@ class Way:
         peers: their addresses.
         outcome: "unicast", one of ``LOST``, "local", or ``NO_ROUTE``.
         rule: that looked up the table, or lost the packet itself; None where no rule matched.
-        route: that was found, None where there is none.
+        route: that was found, None where there is none; of ``NO_ROUTE`` the one that left them to other tables.
         certain: whether nothing else decides if ``rule`` is for them.
     """
 
@@ -67,6 +69,7 @@ def _from(
     routing: Routing, at: int, peers: Spans, source: str | None, mark: int | None
 ) -> Iterator[Way]:
     """Try the rules from the one at position ``at`` on."""
+    thrown: list[Way] = []
     for place, rule in enumerate(routing.rules[at:], at):
         part, certain = _matched(rule, peers, source, mark)
         if not part:
@@ -74,10 +77,16 @@ def _from(
         if rule.action == "goto":
             hits = _jumped(routing, place, part, source, mark) if certain else ()
         else:
-            hits = tuple(_by_rule(routing, rule, part, certain=certain))
+            every = tuple(_by_rule(routing, rule, part, certain=certain))
+            thrown += (way for way in every if way.outcome == _THROW)
+            hits = tuple(way for way in every if way.outcome != _THROW)
         yield from hits
         if certain:
             peers = spans.minus(peers, _together(hits))
+    for way in thrown:
+        if part := spans.meet(peers, way.peers):
+            yield Way(part, NO_ROUTE, way.rule, way.route)
+            peers = spans.minus(peers, part)
     if peers:
         yield Way(peers, NO_ROUTE)
 
@@ -163,7 +172,7 @@ def _looked_up(
             return
         part = spans.meet(peers, covered(route))
         peers = spans.minus(peers, part)
-        if part and route.kind != "throw" and length(route) > rule.suppress:
+        if part and (route.kind == _THROW or length(route) > rule.suppress):
             yield route, part
 
 

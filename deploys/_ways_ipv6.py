@@ -53,7 +53,7 @@ def _text(way: Way) -> str:
 
 def _note_lost(bench: Workbench[Any], known: Ipv6Peers, way: Way, text: str) -> None:
     names = _names(known, way.peers)
-    if way.outcome == NO_ROUTE:
+    if way.outcome == NO_ROUTE and way.route is None:
         note(
             bench,
             f"there is no route to {names}",
@@ -65,6 +65,8 @@ def _note_lost(bench: Workbench[Any], known: Ipv6Peers, way: Way, text: str) -> 
     verb = "drops" if way.certain else "may drop"
     if way.outcome == "local":
         verb = "keeps for this host"
+    if way.outcome == NO_ROUTE:
+        verb = "(throw) keeps every table from having a way for"
     fix = (
         f"If nothing needs it: ip -6 {kind} del {shlex.join(text.split())}; "
         f'to accept it, add to peer_routes.accept in remedy.yaml: "{text}"'

@@ -108,7 +108,9 @@ def command_for(
         return None
     if diagnosis.confidence != "certain":
         return ask or f"remedy check {inventory}"
-    return f"remedy apply {inventory}" if curing(label) else f"remedy check {inventory}"
+    # Hosts that were read would be changed by what is curable, which is not there.
+    verb = "apply" if curing(label) and confirmation is None else "check"
+    return f"remedy {verb} {inventory}"
 
 
 def explain_alone(diagnosis: Diagnosis, logs: Iterable[Path]) -> Explanation:

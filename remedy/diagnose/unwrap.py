@@ -12,7 +12,7 @@ LARGEST = 1 << 20  # bytes; what is copied from a terminal is no longer
 FOLDED = 4  # lines of the full width at least
 SHARE = 0.08  # of all lines
 _RULES = frozenset(b"-=+| ")  # what the line below the head of a table is made of
-ALIKE = 8  # bytes with which a line begins like the one before it: a line of its own
+ALIKE = 8  # bytes with which a line begins, or most of them end, like another: lines of their own
 
 
 @dataclass
@@ -62,6 +62,9 @@ def _width(rows: list[bytes]) -> int:
     if any(len(row) == width and b" " in row and _RULES.issuperset(row) for row in rows):
         return 0  # the rows of a table, which are all as wide
     pairs = [(row, after) for row, after in pairwise(rows) if _is_folded(row, width)]
+    ends = Counter(row[-ALIKE:] for row, _ in pairs)
+    if max(ends.values(), default=0) > len(pairs) // 2:
+        return 0  # what is folded is cut anywhere
     within = [row for row, after in pairs if after[:1].strip() and after[:ALIKE] != row[:ALIKE]]
     return width if len(within) >= max(FOLDED, len(pairs) * 2 // 3) else 0
 

@@ -15,7 +15,15 @@ from types import MappingProxyType
 from remedy.firewall.ipsets import condition_of, parse_ipsets
 from remedy.firewall.iptables_options import OPTIONS, READABLE, mark
 from remedy.firewall.nftables_text import shortened
-from remedy.firewall.packets import FEWEST_HOPS, Box, Condition, Either, Flow, Test
+from remedy.firewall.packets import (
+    FEWEST_HOPS,
+    SMALLEST_SEGMENT,
+    Box,
+    Condition,
+    Either,
+    Flow,
+    Test,
+)
 from remedy.firewall.reading import LazyChains, ReadRule, narrow
 from remedy.firewall.spans import Spans
 from remedy.firewall.traffic import Chain
@@ -314,6 +322,13 @@ def _read_option(
     if option in ("-j", "-g", "--jump", "--goto"):
         return _with_target(rule, option, value)
     if rule.target:
+        if option == "--set-mss":
+            small = value.isdecimal() and int(value) < SMALLEST_SEGMENT
+            return (
+                replace(rule, action="drop").without(f"segments of {value} bytes")
+                if small
+                else rule
+            )
         if option.startswith(("--set-", "--and-", "--or-", "--xor-", "--save-", "--restore-")):
             return _with_mark(rule, option, value)
         if option == "--notrack":

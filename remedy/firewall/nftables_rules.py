@@ -21,7 +21,15 @@ from remedy.firewall.nftables_values import (
     tests_of,
     values_of,
 )
-from remedy.firewall.packets import FEWEST_HOPS, Box, Condition, Either, Flow, Test
+from remedy.firewall.packets import (
+    FEWEST_HOPS,
+    SMALLEST_SEGMENT,
+    Box,
+    Condition,
+    Either,
+    Flow,
+    Test,
+)
 from remedy.firewall.reading import LazyChains, ReadRule, narrow
 from remedy.firewall.spans import Spans
 from remedy.firewall.traffic import Chain
@@ -290,6 +298,8 @@ def _survives(key: Any, name: str, value: Any) -> bool:
     """
     if name in ("ip ttl", "ip6 hoplimit"):
         return isinstance(value, int) and value >= FEWEST_HOPS
+    if name == "mss":
+        return not isinstance(value, int) or value >= SMALLEST_SEGMENT
     of_the_path = "payload" in key or name == "packet-type"
     return not of_the_path or name in _OF_QUALITY
 

@@ -136,6 +136,9 @@ Answer: TypeAlias = "tuple[int, Spans] | bool | None"
 FEWEST_HOPS = 32
 """A rule that gives packets as many hops, or more, loses none on the way to a peer."""
 
+SMALLEST_SEGMENT = 536
+"""Bytes that every host of IPv4 takes at once (RFC 9293); below that connections crawl."""
+
 OF_PARTS = frozenset({"mark", "state", "direction", "flags", "mss", "arp-operation", "icmpv6 type"})
 """Conditions that hold for some parts and fail for others, see ``check``."""
 
@@ -288,7 +291,7 @@ def _checked(condition: Condition, part: Part) -> bool | None:
     return part.state in _words(values)
 
 
-SEGMENTS = ((536, 65495),)
+SEGMENTS = ((SMALLEST_SEGMENT, 65495),)
 """Largest segments that hosts offer: of the least MTU to be expected (RFC 9293), and of the largest."""
 
 

@@ -227,6 +227,27 @@ def rule_for_some_users(host: Host) -> None:
 
 
 @fault(
+    "route-thrown",
+    "a route of the type throw keeps the first peer from having one",
+    repair=REPAIRED,
+    log=LIKE_A_FIREWALL,
+)
+def route_thrown(host: Host) -> None:
+    host.must(["ip", "route", "replace", "throw", _peer(host)])
+
+
+@fault(
+    "route-that-waits",
+    "a route has TCP wait 20 s before it sends once more to the first peer",
+    repair=by_hand("rto_min 20000"),
+    log=LIKE_A_FIREWALL,
+)
+def route_that_waits(host: Host) -> None:
+    words = f"{_peer(host)} dev {host.record.cluster_interface} rto_min 20s"
+    host.must(["ip", "route", "replace", *words.split()])
+
+
+@fault(
     "route-with-small-window",
     "a route lets the first peer send 2000 bytes at a time",
     repair=by_hand("window 2000"),

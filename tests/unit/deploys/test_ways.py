@@ -49,6 +49,7 @@ def outcome(of: Routing, peer: str = PEER, source: str | None = "10.0.0.1") -> s
         (routing(LINK, rules=(rule(9, "prohibit", destination=THIRD), MAIN)), "eth0"),
         (routing(LINK, "default dev eth1 table 7", rules=(rule(9, table="7"), MAIN)), "eth1"),
         (routing(LINK, "throw 10.0.0.0/8 table 7", rules=(rule(9, table="7"), MAIN)), "eth0"),
+        (routing(LINK, f"throw {PEER} proto boot"), NO_ROUTE),
         (routing(LINK, "default dev wg0 table 7", rules=(rule(8, suppress=0), rule(9, table="7"))), "eth0"),
         (routing("default dev eth1", rules=(rule(8, suppress=0),)), NO_ROUTE),
         (routing(LINK, rules=(rule(5, goto=32766), rule(9, "blackhole"), MAIN)), "eth0"),
@@ -64,6 +65,18 @@ def outcome(of: Routing, peer: str = PEER, source: str | None = "10.0.0.1") -> s
 )  # fmt: skip
 def test_the_kernel_would_go_this_way(of: Routing, expected: str) -> None:
     assert outcome(of) == expected
+
+
+def test_where_there_is_no_way_the_route_that_left_it_to_other_tables_is_named() -> None:
+    of = routing(LINK, f"throw {PEER} proto boot")
+    two = spans.of_networks([PEER, THIRD])
+    found = ways(of, two, "10.0.0.1")
+    assert [(way.outcome, way.route and way.route.kind) for way in found] == [
+        ("unicast", "unicast"),
+        (NO_ROUTE, "throw"),
+    ]
+    without = routing(rules=(MAIN,))
+    assert [way.route for way in ways(without, two, "10.0.0.1")] == [None]
 
 
 def test_a_rule_by_source_is_for_bound_sockets_only() -> None:

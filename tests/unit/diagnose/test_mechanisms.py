@@ -112,6 +112,18 @@ def test_the_rows_of_a_table_are_no_folded_lines() -> None:
     assert (lead.line, lead.text.split()) == (6, ["124", "train", "FAILED", "1:0"])
 
 
+def test_lines_of_one_form_and_length_are_no_folded_lines() -> None:
+    links = [
+        f"gpu0{a} -> gpu0{b} port 4{a}{b}87: no answer (dropped on the way): 3.5 s, tried again"
+        for a in range(1, 5)
+        for b in range(1, 5)
+        if a != b
+    ]
+    found = diagnose_lines({"log": links})
+    assert found.lead is not None
+    assert found.lead.text == links[0]
+
+
 def test_a_traceback_without_its_head_is_read_at_the_beginning_of_a_log() -> None:
     frames = ['  File "/app/train.py", line 3, in main', "    f(1)", "ValueError: batch of 7"]
     for prefix in ("", "[rank1]: ", "2026-01-01 10:00:00,123 ERROR "):

@@ -92,7 +92,8 @@ def test_what_a_rule_does_with_what_it_matches(target: str, action: str, chain: 
     "target",
     [
         "-j LOG --log-prefix x --log-level 4", "-j NFLOG --nflog-group 2", "-j ULOG", "-j AUDIT --type accept",
-        "-j TRACE", "-j TCPMSS --clamp-mss-to-pmtu", "-j CT --helper ftp", "-j CT --zone 0",
+        "-j TRACE", "-j TCPMSS --clamp-mss-to-pmtu", "-j TCPMSS --set-mss 1360", "-j CT --helper ftp",
+        "-j CT --zone 0",
         "-j CONNMARK --save-mark --nfmask 0xffffffff --ctmask 0xffffffff", "-j SET --add-set seen src",
         "-j CLASSIFY --set-class 1:1", "-j TTL --ttl-inc 1", "-j TTL --ttl-set 64",
         "-j DSCP --set-dscp 0x2e", "",
@@ -102,8 +103,10 @@ def test_a_rule_that_only_notes_does_nothing(target: str) -> None:
     assert rules(f"-p tcp {target}") == ()
 
 
-@pytest.mark.parametrize("target", ["TTL --ttl-set 0", "TTL --ttl-dec 64", "HL --hl-set 1"])
-def test_packets_with_few_hops_left_need_not_arrive(target: str) -> None:
+@pytest.mark.parametrize(
+    "target", ["TTL --ttl-set 0", "TTL --ttl-dec 64", "HL --hl-set 1", "TCPMSS --set-mss 40"]
+)
+def test_packets_with_few_hops_left_or_small_ones_need_not_arrive(target: str) -> None:
     found = rule(f"-p tcp -j {target}")
     assert (found.action, found.certain) == ("drop", False)
 

@@ -77,6 +77,7 @@ def rewrite(protocol: str, name: str, value: object) -> dict[str, object]:
         rewrite("tcp", "dport", 9), rewrite("tcp", "flags", "fin"), rewrite("tcp", "checksum", 1),
         {"mangle": {"key": {"payload": {"base": "th", "offset": 16, "len": 16}}, "value": 9}},
         {"mangle": {"key": meta("pkttype"), "value": "other"}},
+        {"mangle": {"key": {"tcp option": {"name": "maxseg", "field": "size"}}, "value": 40}},
     ],
 )  # fmt: skip
 def test_packets_that_a_rule_rewrites_need_not_arrive(statement: object) -> None:
