@@ -14,9 +14,16 @@ from types import MappingProxyType
 
 from remedy.firewall.ipsets import condition_of, parse_ipsets
 from remedy.firewall.iptables_options import OPTIONS, READABLE, mark
+from remedy.firewall.iptables_targets import (
+    BY_PROGRAM,
+    HARMLESS,
+    REWRITES,
+    TERMINAL,
+    keeps_hops,
+    source_of,
+)
 from remedy.firewall.nftables_text import shortened
 from remedy.firewall.packets import (
-    FEWEST_HOPS,
     SMALLEST_SEGMENT,
     Box,
     Condition,
@@ -29,36 +36,6 @@ from remedy.firewall.spans import Spans
 from remedy.firewall.traffic import Chain
 
 TABLES = ("raw", "mangle", "nat", "filter", "security")
-
-_TERMINAL = {
-    "ACCEPT": "accept",
-    "DROP": "drop",
-    "REJECT": "drop",
-    "RETURN": "return",
-    "CONTINUE": "pass",
-    **dict.fromkeys(("TARPIT", "STEAL", "DELUDE", "CHAOS"), "drop"),
-    **dict.fromkeys(("SNAT", "MASQUERADE"), "accept"),
-    **dict.fromkeys(("DNAT", "REDIRECT", "NETMAP", "SAME", "BALANCE"), "divert"),
-}
-_HARMLESS = frozenset(
-    {"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "CT", "MARK", "CONNMARK", "TCPMSS", "NOTRACK", "SET"}
-    | {
-        "CLASSIFY",
-        "DSCP",
-        "TOS",
-        "ECN",
-        "SECMARK",
-        "CONNSECMARK",
-        "HMARK",
-        "IDLETIMER",
-    }
-    | {"LED", "RATEEST", "TCPOPTSTRIP", "TEE", "CHECKSUM"}
-)
-_REWRITES = frozenset({"TTL", "HL", "mangle"})
-"""Where packets go on with other hops, or questions of ARP with other addresses: they need not arrive."""
-
-_BY_PROGRAM = frozenset({"QUEUE", "NFQUEUE", "TPROXY", "SYNPROXY"})
-"""Where a program, or a part of the kernel with settings of its own, decides."""
 
 
 @dataclass(frozen=True)
@@ -321,24 +298,8 @@ def _read_option(
     value = values[0] if values else ""
     if option in ("-j", "-g", "--jump", "--goto"):
         return _with_target(rule, option, value)
-    if rule.target:
-        if option == "--set-mss":
-            small = value.isdecimal() and int(value) < SMALLEST_SEGMENT
-            return (
-                replace(rule, action="drop").without(f"segments of {value} bytes")
-                if small
-                else rule
-            )
-        if option.startswith(("--set-", "--and-", "--or-", "--xor-", "--save-", "--restore-")):
-            return _with_mark(rule, option, value)
-        if option == "--notrack":
-            return replace(rule, untracks=True)
-        if option.startswith("--zone"):
-            return replace(rule, zones=value != "0")
-        if _keeps_hops(option, value):
-            return replace(rule, action="pass", unread=())
-        if option == "--to-source":
-            return replace(rule, source=_source(value))
+    if rule.target and (read := _of_target(rule, option, value)) is not None:
+        return read
     if option in ("-m", "--match"):
         rule = replace(rule, module=value)
         return rule if value in READABLE else rule.without(value)
@@ -356,36 +317,35 @@ def _read_option(
     return rule.without(option)
 
 
+def _of_target(rule: _Line, option: str, value: str) -> _Line | None:
+    """Return a line with an option of its target more; None where that option is none that counts."""
+    if option == "--set-mss":
+        small = value.isdecimal() and int(value) < SMALLEST_SEGMENT
+        return replace(rule, action="drop").without(f"segments of {value} bytes") if small else rule
+    if option.startswith(("--set-", "--and-", "--or-", "--xor-", "--save-", "--restore-")):
+        return _with_mark(rule, option, value)
+    if option == "--notrack":
+        return replace(rule, untracks=True)
+    if option.startswith("--zone"):
+        return replace(rule, zones=value != "0")
+    if keeps_hops(option, value):
+        return replace(rule, action="pass", unread=())
+    return replace(rule, source=source_of(value)) if option == "--to-source" else None
+
+
 _KNOWN_OTHERWISE = frozenset({"--comment", "--loose", "--validmark", "--accept-local", "--invert"})
 """A note, and options of rpfilter, which ``read_rule`` takes together."""
 
 
 def _with_target(rule: _Line, option: str, target: str) -> _Line:
     """Return a line with its target."""
-    if target in _TERMINAL:
-        return replace(rule, action=_TERMINAL[target], target=target)
-    if target in _HARMLESS:
+    if target in TERMINAL:
+        return replace(rule, action=TERMINAL[target], target=target)
+    if target in HARMLESS:
         return replace(rule, target=target, untracks=rule.untracks or target == "NOTRACK")
-    if target in _BY_PROGRAM | _REWRITES:
+    if target in BY_PROGRAM | REWRITES:
         return replace(rule, action="drop", target=target).without(f"target {target}")
     return replace(rule, action="goto" if option in ("-g", "--goto") else "jump", target=target)
-
-
-def _keeps_hops(option: str, value: str) -> bool:
-    """Return whether packets have enough hops left behind a target TTL or HL."""
-    if option in ("--ttl-set", "--hl-set"):
-        return value.isdecimal() and int(value) >= FEWEST_HOPS
-    return option in ("--ttl-inc", "--hl-inc")
-
-
-def _source(value: str) -> Spans:
-    """Return the addresses of ``--to-source``; () where they are not of IPv4."""
-    first, _, last = value.partition(":")[0].partition("-")
-    try:
-        read = OPTIONS["--src-range"]([f"{first}-{last or first}"], False)
-    except ValueError:
-        return ()
-    return read.values if isinstance(read, Condition) and isinstance(read.values, tuple) else ()
 
 
 def _with_mark(rule: _Line, option: str, value: str) -> _Line:
