@@ -10,6 +10,7 @@ from benchmarks.corpus import (
     lab_faults,
     launchers,
     learners,
+    loggers,
     network,
     newcomers,
     one_host,
@@ -45,3 +46,4 @@ def scenarios() -> Iterator[Scenario]:
     yield from newcomers.newcomers()
     yield from servers.servers()
     yield from remote.remote()
+    yield from loggers.loggers()

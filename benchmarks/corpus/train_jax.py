@@ -23,12 +23,13 @@ def main():
     if args.data:
         print("reading", Path(args.data).read_text())
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    heartbeat = {} if jax.__version__.startswith("0.4.") else {"heartbeat_timeout_seconds": 10}
     jax.distributed.initialize(
         args.coordinator,
         args.processes,
         args.process,
         initialization_timeout=args.timeout,
-        heartbeat_timeout_seconds=10,
+        **heartbeat,
     )
     print(f"process {jax.process_index()} of {jax.process_count()}: {jax.devices()}", flush=True)
     import numpy
