@@ -50,7 +50,7 @@ def loggers() -> Iterator[Scenario]:
 def logged(log: str) -> Iterator[Scenario]:
     """Torch's loop, with a logger that shows exceptions its own way."""
     make = makes(log, log, 45)
-    job = f"{RUN}train_logged.py --log {log}"
+    job = f"{RUN}train_logged.py --logger {log}"
     yield from of_program(make, job)
     yield make(
         "firewall", "firewall-ports", job, fault={A: ("firewall-nftables",)}, secondary=PEERS

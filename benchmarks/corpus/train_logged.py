@@ -58,9 +58,9 @@ def train(args, log):
 def main():
     """Train, and log what goes wrong."""
     parser = add_arguments(argparse.ArgumentParser())
-    parser.add_argument("--log", default="loguru")
+    parser.add_argument("--logger", default="loguru")
     args = parser.parse_args()
-    log = logger_of(args.log, int(os.environ.get("RANK", 0)))
+    log = logger_of(args.logger, int(os.environ.get("RANK", 0)))
     try:
         train(args, log)
     except Exception:

@@ -219,7 +219,7 @@ def little_memory_of_logins(host: Host) -> None:
 @fault(
     "settings-elsewhere",
     "/etc/environment has NCCL and Open MPI read files of settings below /opt",
-    repair=by_hand("Remove line"),
+    repair=REPAIRED,  # told, and no obstacle
     log=no_log("what these files say to a job is the site's affair"),
 )
 def settings_elsewhere(host: Host) -> None:

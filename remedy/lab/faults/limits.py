@@ -69,7 +69,7 @@ def null_is_a_file(host: Host) -> None:
 @fault(
     "short-queue-of-connections",
     "few new connections may wait, and are answered once; ends with a reboot",
-    repair=by_hand("net.ipv4.tcp_max_syn_backlog"),
+    repair=REPAIRED,  # told, and no obstacle
     log=no_log("a job of two hosts makes too few connections at a time"),
 )
 def short_queue_of_connections(host: Host) -> None:

@@ -50,7 +50,7 @@ def etc_read_only(host: Host) -> None:
 @fault(
     "disk-full",
     "no space is free in /etc, /var/lib/remedy and /var/log; ends with a reboot",
-    repair=by_hand("No space left|not enough room|full"),
+    repair=by_hand("No space left|not enough room|: 0 KB"),
     log=HEALTHY,
     harmless="nothing is to be written",
     order=3,
