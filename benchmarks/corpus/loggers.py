@@ -2,8 +2,7 @@
 
 REMEDY_LAB_VENV names an environment with loguru, structlog, rich, hydra-core, joblib, parsl, rpyc, Pyro5,
 fabric and mpi4py by ``pip install``. Below it stand environments of their own, ``jax04`` with jax 0.4.30 and
-``paddle26`` with paddlepaddle 2.6.2; ``debs`` holds what ``apt-get download runit daemontools moreutils
-libipc-run-perl`` brings.
+``paddle26`` with paddlepaddle 2.6.2; ``debs`` holds what ``apt-get download runit daemontools`` brings.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ STAMPERS = {
         "mkdir -p log; {{ JOB; }} 2>&1 | svlogd -tt log 2>/dev/null; cat log/current",
     ),
     "tai64n": ("daemontools", "{{ JOB; }} 2>&1 | tai64n"),
-    "ts": ("moreutils", "{{ JOB; }} 2>&1 | ts"),
 }
 
 
@@ -51,7 +49,7 @@ def logged(log: str) -> Iterator[Scenario]:
     """Torch's loop, with a logger that shows exceptions its own way."""
     make = makes(log, log, 45)
     job = f"{RUN}train_logged.py --logger {log}"
-    yield from of_program(make, job)
+    yield from (s for s in of_program(make, job) if not s.name.endswith("other-python"))
     yield make(
         "firewall", "firewall-ports", job, fault={A: ("firewall-nftables",)}, secondary=PEERS
     )
@@ -85,9 +83,7 @@ def stamped(stamper: str) -> Iterator[Scenario]:
     """Torch's job behind a program that stamps each line."""
     package, pipe = STAMPERS[stamper]
     make = makes(stamper, "torch", 50)
-    lead = (
-        f"dpkg --unpack {PREFIX}/debs/{package}_*.deb {PREFIX}/debs/libipc*.deb >/dev/null 2>&1; "
-    )
+    lead = f"dpkg --unpack {PREFIX}/debs/{package}_*.deb >/dev/null 2>&1; "
 
     def run(name: str, label: str, words: str = "", before: str = "", **more: Any) -> Scenario:
         job = f"{before}{RUN}train.py {words}".strip()
@@ -185,13 +181,6 @@ def pools() -> Iterator[Scenario]:
         lead=f"echo $$ > {GROUP}/cgroup.procs; ",
         secondary="unknown;application-error",
     )
-    yield one(
-        "joblib",
-        "shm",
-        "shm-too-small",
-        setup={"*": f"{NAMED}; mount -t tmpfs -o size=4k,nr_inodes=2 none /dev/shm"},
-        secondary="disk-full;storage-fault",
-    )
     yield one("parsl", "address", "wrong-interface", "--address 198.51.100.7",
               secondary="network-unreachable;unknown;peer-died-timeout")  # fmt: skip
 
@@ -237,7 +226,7 @@ def older() -> Iterator[Scenario]:
     lead = f"PATH={PREFIX}/jax04/bin:$PATH; "
     make = makes("jax04", "jax04", 45)
     job = lead + JAX
-    skipped = ("other-python", "usage", "unreachable", "firewall-ephemeral")
+    skipped = ("other-python", "usage", "unreachable", "firewall-ephemeral", "one-of-two")
     for scenario in (*of_program(make, job), *of_network(make, job, 29500)):
         if not scenario.name.endswith(skipped):
             yield scenario

@@ -15,7 +15,7 @@ OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry ex
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 # A launcher's exceptions report that something failed, not what.
 _LAUNCHERS = re.compile(
-    r"SystemExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
+    r"SystemExit|invoke\.exceptions\.UnexpectedExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
     r"|[\w.]*(?:Signal|ProcessExited|ProcessRaised)Exception\b"
     r"|RuntimeError: Distributed job exited with exception"  # msrun
     r"|FatalError: `(?:Termination|Process abort) signal`"  # Paddle's handlers of signals

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from remedy.diagnose import lines
+from remedy.diagnose import enclosed, lines
 from remedy.diagnose.catalogue import CauseWeight
 from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.plain import PUBLIC
@@ -43,7 +43,8 @@ _SYSTEM_ERROR = re.compile(
     r"|torch\.distributed|RendezvousC"
     r"|.*(?:NCCL|[Gg]loo|HCCL|CUDA error|cudaError|\[Errno|errno|socket|c10d|enforce fail|signal"
     r"|shared object|undefined symbol|memory|/dev/|device|basic_ios|ios_base"
-    r"|Input/output error|Read-only file|open files|already in use|not known|name resolution|unreachable"
+    r"|Input/output error|Read-only file|open files|already in use|assign requested|not known"
+    r"|name resolution|unreachable"
     r"|[Rr]efused|reset by peer|file handle"
     r"|[Bb]roken pipe|[Tt]imed out|[Aa]ll_?[Rr]educe|/collective/|(?:DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED): ))"
 )
@@ -96,6 +97,11 @@ _STATUS = re.compile(
     r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
 )
 _OF_A_KIND = 0.6
+# The time ran out in a call that connects.
+_CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")
+_RAN_OUT = re.compile(
+    r"(?:socket\.timeout|TimeoutError)(?:: (?:\[Errno 110\] )?[Cc\w ]{0,12}timed out)?$"
+)
 # Connections to a service of the web are no connections of the job's hosts with each other.
 _OF_THE_WEB = re.compile(rf"{PUBLIC}|HTTPS?Connection|huggingface|wandb|\burl\b")
 # A loss or a gradient that is no number is the program's, whatever device it was found on.
@@ -123,6 +129,7 @@ class Raised:
         file: of the innermost frame, "" where no frame was seen.
         more: the lines of its message after the first.
         passes_on: whether its message is the traceback of another exception, which says more.
+        code: what the innermost frame ran, "" where it is not known.
     """
 
     text: str
@@ -130,6 +137,7 @@ class Raised:
     file: str
     more: tuple[str, ...] = ()
     passes_on: bool = False
+    code: str = ""
 
     @property
     def extent(self) -> int:
@@ -143,9 +151,8 @@ class Raised:
             return Raised(inner, self.after, self.file).causes
         if _OF_THE_WEB.search(self.text) or _OF_NUMBERS.search(self.text):
             return (_PROGRAM,)
-        label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
-        if label is not None:
-            because = "the kind of the exception, or its errno"
+        if kind := self._kind:
+            label, because = kind
             return CauseWeight(label=label, weight=_OF_A_KIND, because=because), _SYSTEM
         is_of_system = bool(_SYSTEM_ERROR.match(self.text))
         says = is_of_system or _SAYS_NO_MORE.match(self.text) or is_plain(self.text)
@@ -165,6 +172,14 @@ class Raised:
             return (_SYSTEM,)
         is_open = ":" not in self.text or _OF_THE_JOB.search(self.text)
         return (_AROUND if is_open else _PROGRAM,)
+
+    @property
+    def _kind(self) -> tuple[str, str] | None:
+        """The cause that its kind or its errno speaks for, and why; None where these say nothing."""
+        if _CONNECTS.search(self.code) and _RAN_OUT.match(self.text):
+            return "firewall-ports", "the time ran out while it connected"
+        label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)
+        return (label, "the kind of the exception, or its errno") if label is not None else None
 
     @property
     def _inner(self) -> str:
@@ -225,6 +240,15 @@ def last_named(ending: str) -> Raised | None:
     return None
 
 
+def reach(opening: bytes) -> int:
+    """Return how many bytes after the first line of a traceback are read.
+
+    Args:
+        opening: this line.
+    """
+    return enclosed.LONGEST if enclosed.BOX in opening else LONGEST
+
+
 def raised(opening: str, following: bytes) -> Raised | None:
     """Return the exception that a traceback ends with; None where its end is not there.
 
@@ -232,8 +256,21 @@ def raised(opening: str, following: bytes) -> Raised | None:
         opening: the first line of the traceback, cleaned.
         following: what stands after this line, from its end on.
     """
+    if box := enclosed.below_box(opening, _texts(following, enclosed.LONGEST)[1:]):
+        return Raised(box.text, box.after, box.file)
     texts = _texts(following)[1:]
     return _end_of(lines.prefix_of(opening, TRACEBACK.decode(), texts), texts)
+
+
+def in_record(line: bytes) -> Raised | None:
+    """Return the exception of a traceback that a record of JSON holds on one line; None where it holds none.
+
+    Args:
+        line: the whole line.
+    """
+    head, _, rest = enclosed.of_record(line.decode("utf-8", "replace")).partition("\n")
+    exception = raised(head, f"\n{rest}".encode()) if rest else None
+    return replace(exception, after=0, more=()) if exception else None
 
 
 def beheaded(beginning: bytes) -> Raised | None:
@@ -254,13 +291,13 @@ def beheaded(beginning: bytes) -> Raised | None:
     return None
 
 
-def _texts(raw: bytes) -> list[str]:
-    rows = raw[:LONGEST].split(b"\n", MOST_LINES)[:MOST_LINES]
+def _texts(raw: bytes, longest: int = LONGEST) -> list[str]:
+    rows = raw[:longest].split(b"\n", MOST_LINES)[:MOST_LINES]
     return [lines.clean(row[: lines.WIDEST]) for row in rows]
 
 
 def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | None:
-    file = ""
+    file = code = ""
     for number, text in enumerate(texts, first):
         end = prefix.end(text)
         if end is None:
@@ -268,14 +305,15 @@ def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | 
         message = text[end:]
         if frame := _FRAME.match(message):
             file = frame["file"]
+        elif message.startswith("    ") and message.strip("^~ "):
+            code = message.strip()
         if not message or message[0] in " \t|+" or message.startswith("Traceback"):
             continue
         if _LINE.match(message):
             rest = texts[number - first + 1 :]
             is_empty = message.endswith(":")
-            return Raised(
-                message, number, file, _more(prefix, rest), is_empty and _passes_on(prefix, rest)
-            )
+            passes_on = is_empty and _passes_on(prefix, rest)
+            return Raised(message, number, file, _more(prefix, rest), passes_on, code)
     return None
 
 

@@ -68,7 +68,10 @@ _GUESSES = re.compile(
     r"There are some potential root causes"
     r"|(?:[Pp]ossible|[Pp]otential|[Cc]ommon) (?:causes|reasons)(?: \w+){0,4}:"
 )
-_CLOCK = re.compile(r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?")
+# The first is that of daemontools (tai64n).
+_CLOCK = re.compile(
+    r"(?<=@)4[0-9a-f]{23}\b|\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?"
+)
 _OF_A_GROUP = re.compile(r"[ |+-]*(?:Exception Group )?$")
 _MONTHS = {
     name: number
