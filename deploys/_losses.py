@@ -100,7 +100,7 @@ def _judge(way: Way, place: Place) -> Loss | None:
     if culprit is None:
         return Loss(way.peers, "there is no route to {peers}", None)
     if way.outcome == NO_ROUTE:
-        title = "a route keeps its table from having one to {peers} (throw), and no other table has"
+        title = "a throw route leaves {peers} to other tables, and none of them has a route there"
         return Loss(way.peers, title, culprit)
     if way.outcome in LOST:
         verb = "drops" if way.certain else "may drop"

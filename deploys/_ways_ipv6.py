@@ -66,7 +66,7 @@ def _note_lost(bench: Workbench[Any], known: Ipv6Peers, way: Way, text: str) -> 
     if way.outcome == "local":
         verb = "keeps for this host"
     if way.outcome == NO_ROUTE:
-        verb = "(throw) keeps every table from having a way for"
+        verb = "drops (throw: no other table has a way)"
     fix = (
         f"If nothing needs it: ip -6 {kind} del {shlex.join(text.split())}; "
         f'to accept it, add to peer_routes.accept in remedy.yaml: "{text}"'

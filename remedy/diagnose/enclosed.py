@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _TRACEBACK = "Traceback (most recent call last)"
-# From the head of a traceback to the end of the string that it stands in, its lines kept apart by "\n".
-_IN_A_STRING = re.compile(rf'{re.escape(_TRACEBACK)}:\\n(?:[^"\\\n]|\\.)*(?=")')
+_ON_ONE_LINE = f"{_TRACEBACK}:\\n"
+# The rest of the string that it stands in, with its lines kept apart by "\n".
+_STRING = re.compile(r'[^"\\\n]*(?:\\.[^"\\\n]*)*(?=")')
 _TOP, _BOTTOM = "\u256d", "\u2570"
 _FRAME = re.compile(r"\u2502 (?P<file>[^\u2502\s]{1,200}):\d{1,7} in ")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)?(?:: .*)?$")
-BOX = _TOP.encode()
 LONGEST = 128 << 10
 """Bytes of a box that are read: it shows lines around each frame, and what its names stood for."""
 MOST_OF_A_MESSAGE = 12
@@ -34,13 +34,19 @@ def of_record(line: str) -> str:
     Args:
         line: the whole line of the log.
     """
-    match = _IN_A_STRING.search(line)
+    begin = line.find(_ON_ONE_LINE)
+    match = _STRING.match(line, begin) if begin >= 0 else None
     if match is None:
         return ""
     try:
         return str(json.loads(f'"{match[0]}"', strict=False))
     except ValueError:
         return ""
+
+
+def is_boxed(opening: str) -> bool:
+    """Say whether the first line of a traceback is the top of a box."""
+    return _TOP in opening
 
 
 def below_box(opening: str, following: Sequence[str]) -> Boxed | None:

@@ -240,13 +240,13 @@ def last_named(ending: str) -> Raised | None:
     return None
 
 
-def reach(opening: bytes) -> int:
+def reach(opening: str) -> int:
     """Return how many bytes after the first line of a traceback are read.
 
     Args:
         opening: this line.
     """
-    return enclosed.LONGEST if enclosed.BOX in opening else LONGEST
+    return enclosed.LONGEST if enclosed.is_boxed(opening) else LONGEST
 
 
 def raised(opening: str, following: bytes) -> Raised | None:
@@ -256,8 +256,9 @@ def raised(opening: str, following: bytes) -> Raised | None:
         opening: the first line of the traceback, cleaned.
         following: what stands after this line, from its end on.
     """
-    if box := enclosed.below_box(opening, _texts(following, enclosed.LONGEST)[1:]):
-        return Raised(box.text, box.after, box.file)
+    if enclosed.is_boxed(opening):
+        box = enclosed.below_box(opening, _texts(following, enclosed.LONGEST)[1:])
+        return Raised(box.text, box.after, box.file) if box else None
     texts = _texts(following)[1:]
     return _end_of(lines.prefix_of(opening, TRACEBACK.decode(), texts), texts)
 
@@ -269,7 +270,7 @@ def in_record(line: bytes) -> Raised | None:
         line: the whole line.
     """
     head, _, rest = enclosed.of_record(line.decode("utf-8", "replace")).partition("\n")
-    exception = raised(head, f"\n{rest}".encode()) if rest else None
+    exception = raised(head, f"\n{rest}".encode("utf-8", "replace")) if rest else None
     return replace(exception, after=0, more=()) if exception else None
 
 

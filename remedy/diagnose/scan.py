@@ -305,13 +305,11 @@ class _Scan:
             return
         if exceptions.is_ignored(buffer[max(0, begin - REACH) : begin]):
             return
-        newline = buffer.find(b"\n", end)
-        whole = buffer[begin : newline if newline >= 0 else len(buffer)]
-        if exception := exceptions.in_record(whole[: exceptions.LONGEST]):
-            self._raised(lines.clean(whole[: lines.WIDEST]), exception, buffer, begin)
-            return
         opening = lines.clean(buffer[begin:end])
-        following = buffer[end : end + exceptions.reach(whole[: lines.WIDEST])]
+        if exception := exceptions.in_record(windows.whole(buffer, begin, exceptions.LONGEST)):
+            self._raised(opening, exception, buffer, begin)
+            return
+        following = buffer[end : end + exceptions.reach(opening)]
         if exception := exceptions.raised(opening, following):
             if not exception.passes_on:
                 self._raised(opening, exception, buffer, begin)

@@ -17,6 +17,12 @@ def bounds(buffer: bytes, hit: int) -> tuple[int, int]:
     return begin, min(ends, default=high)
 
 
+def whole(buffer: bytes, begin: int, most: int) -> bytes:
+    """Return a line from a place in it to its end, but no more bytes of it than ``most``."""
+    newline = buffer.find(b"\n", begin, begin + most)
+    return buffer[begin : newline if newline >= 0 else begin + most]
+
+
 def is_cut(buffer: bytes, begin: int, end: int) -> bool:
     """Return whether a line goes on before or after what is read of it."""
     before, after = buffer[max(0, begin - 1) : begin], buffer[end : end + 1]

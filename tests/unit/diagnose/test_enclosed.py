@@ -57,6 +57,14 @@ def test_the_exception_of_a_record_is_on_its_own_line() -> None:
     assert (found.lead.line, found.lead.text) == (2, TRACEBACK.rpartition("\n")[2])
 
 
+def test_half_a_character_in_a_record_is_no_obstacle() -> None:
+    record = '{"exception": "Traceback (most recent call last):\\nValueError: \\ud800 in a name"}'
+    found = diagnose_lines({"log": [record]})
+    assert found.label == "application-error"
+    assert found.lead is not None
+    assert found.lead.text == "ValueError: ? in a name"
+
+
 def test_an_exception_below_a_box_is_put_together() -> None:
     box = below_box(BOX[1], BOX[2:])
     assert box is not None
