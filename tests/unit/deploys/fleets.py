@@ -53,7 +53,9 @@ def host(name: str, recording: str) -> HostState:
             "host": name,
             "network": found.network.model_copy(update={"interfaces": interfaces}),
             "routing": Routing.model_validate_json(routing),
-            "identity": found.identity.model_copy(update={"machine_id": str(number) * 32}),
+            "identity": found.identity.model_copy(
+                update={"machine_id": str(number) * 32, "boot_id": f"boot {number}"}
+            ),
         }
     )
 
