@@ -54,14 +54,17 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
     assert right == all_
 
 
-@pytest.mark.parametrize(("name", "logs", "top1"), [("sixth", 103, 0.84), ("eighth", 70, 0.8)])
-def test_logs_of_eight_more_programs(name: str, logs: int, top1: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "logs", "top1", "any_label"),
+    [("sixth", 103, 0.84, 0.97), ("eighth", 70, 0.8, 0.97), ("ninth", 125, 0.8, 0.95)],
+)
+def test_logs_of_many_more_programs(name: str, logs: int, top1: float, any_label: float) -> None:
     # What it said of a catalogue that had not met them stands in docs/catalogue.md: here nothing is lost.
     figures = (table := measure(CORPUS.with_name(name), leave_out=False)).figures()
     assert len(table.rows) >= logs
     assert figures["host_blamed_wrongly"] == 0
     assert figures["top1"] >= top1, figures["wrong"]
-    assert figures["top1_or_secondary"] >= 0.97, figures["wrong"]
+    assert figures["top1_or_secondary"] >= any_label, figures["wrong"]
     right, all_ = figures["calibration"]["certain"]
     assert right == all_
 
