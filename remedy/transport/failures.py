@@ -13,7 +13,7 @@ from remedy.errors import RemedyError, UnreachableError
 from remedy.inventory import Node
 from remedy.text import SSHD_LOG, TRACE_START_UP, quoted
 from remedy.transport.stages import Stage, Stuck
-from remedy.transport.wrapper import NO_SUDO
+from remedy.transport.wrapper import FORGETS, NO_SUDO
 
 # Of what a host printed, a message shows this much.
 _SHOWN = 200
@@ -248,6 +248,12 @@ def explain_sudo(node: Node, stderr: str) -> RemedyError | None:
         return RemedyError(
             f"{node.name}: sudo asks for a password",
             next_step="Give it once with --ask-sudo-password, or allow the user NOPASSWD in sudoers.",
+        )
+    if FORGETS in stderr:
+        return RemedyError(
+            f"{node.name}: sudo-rs before 0.2.7 takes a password only where it remembers the login",
+            next_step="Install sudo-rs 0.2.7 or later there, take timestamp_timeout=0 out of its sudoers, or "
+            "allow the user NOPASSWD.",
         )
     if NO_SUDO in stderr:
         return RemedyError(

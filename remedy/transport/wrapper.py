@@ -21,6 +21,8 @@ KILL_AFTER = 5
 HOW_TO_READ = 'set -- -s; [ -z "${BASH_VERSION-}${KSH_VERSION-}" ] || set -- -c \'eval "$(cat)"\'; '
 # What the wrapper says on stderr where the ssh user is not root and the host has no sudo.
 NO_SUDO = "this host has no sudo"
+# And where a sudo that cannot be given a password and a script at once remembers no login.
+FORGETS = "this sudo-rs remembers no login (timestamp_timeout=0)"
 # More than a message of the day is no greeting, but a start-up file that prints without end.
 MOST_NOISE = 1 << 18
 # The longest answers are of a host that calls thousands of others in vain (1 MiB for 2,048), and the logs of a
@@ -213,13 +215,17 @@ def _with_password(script: Script, marks: Marks, shell: str, *, first: bool) -> 
     # file. `read` takes that line alone, and so does sudo -S (sudo(8)). It is tried by itself first,
     # since sudo would take lines of the script for further attempts; -k has sudo ask both times.
     begin, ask, read = _begin(marks), "sudo -k -S -p ''", "IFS= read -r p || exit 1; "
-    login = f'printf "%s\\n" "$p" | sudo -S -p "" -v; sudo -n {shell}; code=$?; sudo -k; exit $code'
+    login = (
+        f'printf "%s\\n" "$p" | sudo -S -p "" -v; sudo -n true </dev/null 2>/dev/null || '
+        f"{{ said={shlex.quote(FORGETS)}; {_REFUSE}; }}; "
+        f"{begin}sudo -n {shell}; code=$?; sudo -k; exit $code"
+    )
     wait = "" if first else f'printf "%s\\n" {marks.ask}; {read}'
     checks = _checks(script, marks, shell, _REFUSE if first else f"{_SAY}; exit 1")
     return (
         f"{_start(marks)}{read if first else ''}{checks}"
         f"if sudo -k -n true </dev/null 2>/dev/null; then {begin}exec sudo -n {shell}; fi; {wait}"
-        f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {_REFUSE}; }}; {begin}'
-        f"case $(sudo -V 2>&1) in {_READS_AHEAD}) {login};; esac; "
+        f'said=$(printf "%s\\n" "$p" | {ask} true 2>&1) || {{ {_REFUSE}; }}; '
+        f"case $(sudo -V 2>&1) in {_READS_AHEAD}) {login};; esac; {begin}"
         f'{{ printf "%s\\n" "$p"; cat; }} | {ask} {shell}'
     )

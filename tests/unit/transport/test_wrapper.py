@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from remedy.transport.failures import refusal_of_sudo
 from remedy.transport.script import Root, Script
 from remedy.transport.wrapper import (
+    FORGETS,
     MOST_NOISE,
     MOST_OUTPUT,
     NO_SUDO,
@@ -143,6 +144,11 @@ exec "$@"
     assert not (tools / "login").exists()
     _, err, code = ran(tools, SCRIPT, password="s3cre")
     assert (err.text, code) == ("remedy: Authentication failed, try again.", 1)
+    (tools / "touch").unlink()  # no login is remembered
+    out, err, code = ran(tools, SCRIPT, password="s3cret")
+    is_late = release == "0.2.10"
+    assert (out.text, code, out.script) == (("out\n1000", 0, True) if is_late else ("", 1, False))
+    assert (FORGETS in err.text) is not is_late
 
 
 def test_where_root_is_only_preferred_it_runs_as_it_is(tools: Path) -> None:
