@@ -25,6 +25,8 @@ from remedy.lab.paths import LabPaths
 CORPUS = Path(__file__).parents[1] / "tests" / "diagnose" / "corpus"
 PROGRAMS = tuple(Path(__file__).with_name("corpus").glob("train*.py"))
 INDEX = "index.tsv"
+PYTHON = "/usr/local/share/python/3.11"
+"""Where the interpreter below the environment seems to lie, in logs that show it."""
 HEAD = "file\tlabel\tsecondary\tcommand\n"
 
 
@@ -107,7 +109,7 @@ class Collector:
 
     def _placeless(self, text: str) -> str:
         """Where the environment lies is of no interest, and differs from machine to machine."""
-        text = text.replace(self.environment, "/opt/venv")
+        text = text.replace(self.environment, "/opt/venv").replace(sys.base_prefix, PYTHON)
         return re.sub(r'[^\s"]*/lib/python3', "/opt/venv/lib/python3", text)
 
     def _keep(

@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_TRACEBACK = "Traceback (most recent call last)"
-_ON_ONE_LINE = f"{_TRACEBACK}:\\n"
+TRACEBACK = "Traceback (most recent call last)"
+_ON_ONE_LINE = f"{TRACEBACK}:\\n"
 # The rest of the string that it stands in, with its lines kept apart by "\n".
 _STRING = re.compile(r'[^"\\\n]*(?:\\.[^"\\\n]*)*(?=")')
 _TOP, _BOTTOM = "\u256d", "\u2570"
 _FRAME = re.compile(r"\u2502 (?P<file>[^\u2502\s]{1,200}):\d{1,7} in ")
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)?(?:: .*)?$")
 LONGEST = 128 << 10
 """Bytes of a box that are read: it shows lines around each frame, and what its names stood for."""
 MOST_OF_A_MESSAGE = 12
@@ -57,7 +56,7 @@ def below_box(opening: str, following: Sequence[str]) -> Boxed | None:
         following: the lines after it.
     """
     column = opening.find(_TOP)
-    if column < 0 or _TRACEBACK not in opening[column:]:
+    if column < 0 or TRACEBACK not in opening[column:]:
         return None
     file = ""
     for number, line in enumerate(following, 1):
@@ -65,7 +64,7 @@ def below_box(opening: str, following: Sequence[str]) -> Boxed | None:
             file = frame["file"]
         if line[column : column + 1] == _BOTTOM:
             message = _message(following[number:], column, len(opening.rstrip()))
-            return Boxed(message, number + 1, file) if _EXCEPTION.match(message) else None
+            return Boxed(message, number + 1, file) if message else None
     return None
 
 

@@ -11,7 +11,7 @@ from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.plain import PUBLIC
 from remedy.diagnose.refusals import is_plain, meaning_of
 
-TRACEBACK = b"Traceback (most recent call last)"
+TRACEBACK = enclosed.TRACEBACK.encode()
 EXCEPTION = "python-exception"
 LONGEST = 32 << 10  # bytes of a traceback that are read
 MOST_LINES = 2_000  # of a traceback; Python itself sums up what repeats
@@ -258,7 +258,9 @@ def raised(opening: str, following: bytes) -> Raised | None:
     """
     if enclosed.is_boxed(opening):
         box = enclosed.below_box(opening, _texts(following, enclosed.LONGEST)[1:])
-        return Raised(box.text, box.after, box.file) if box else None
+        if box is None or not _LINE.match(box.text):
+            return None
+        return Raised(box.text, box.after, box.file)
     texts = _texts(following)[1:]
     return _end_of(lines.prefix_of(opening, TRACEBACK.decode(), texts), texts)
 
