@@ -123,8 +123,11 @@ NARROW = (
         because="a limit on memory ended it",
     ),
     words(
-        r"(?i)\bbind(?:ing)?\b.{0,30}\bfail|fail\w* to (?:bind|listen)"
-        r"|(?:cannot|could not|unable to) (?:bind|listen)",
+        # Processes are bound to cores, and memory to nodes of it, by the same word.
+        r"(?i)^(?!.*\b(?:memory|cores?|cpus?|numa|threads?|processes|processors?|locations?|affinity"
+        r"|bind\w* (?:a |the |new )*process)\b)"
+        r".*(?:\bbind(?:ing)?\b.{0,30}\bfail|fail\w* to (?:bind|listen)"
+        r"|(?:cannot|could not|unable to) (?:bind|listen))",
         ("master-port-in-use", 0.57),
         ("wrong-interface", 0.48),
         ("hostname-unresolvable", 0.4),

@@ -21,6 +21,13 @@ _MEANINGS = (
         because="memory that processes share is full (ENOSPC)",
     ),
     words(
+        r"(?:\bibv_|\b[Vv]erbs\b|\bmlx\d|\b[QC]P\b|\bCQ\b).{0,200}(?:[Nn]o space left on device|ENOSPC)",
+        ("ib-misconfig", 0.56),
+        ("memlock-limit", 0.45),
+        (APPLICATION, 0.4),
+        because="the adapter gives no more of its queues or memory regions (ENOSPC)",
+    ),
+    words(
         r"[Nn]o space left on device|[Dd]isk quota exceeded|[Qq]uota exceeded for|ENOSPC|EDQUOT",
         ("disk-full", 0.6),
         ("shm-too-small", 0.4),
@@ -49,7 +56,9 @@ _MEANINGS = (
     ),
     words(
         r"[Aa]ddress already in use|EADDRINUSE"
-        r"|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)(?!, (?:try|us)ing)",
+        r"|[Pp]ort \d{2,5} is (?:already )?(?:in use|occupied|taken)"
+        r"(?!.{0,160}(?:\binstead\b|[Uu]sing (?:port )?\d|falling back"
+        r"|[Tt]rying (?:another|next|the next|port \d)))",
         ("master-port-in-use", 0.62),
         ("stale-process", 0.45),
         because="a port is taken (EADDRINUSE)",
@@ -167,7 +176,9 @@ _MEANINGS = (
         because="memory that was mapped is not there (SIGBUS)",
     ),
     words(
-        r"certificate (?:is not yet valid|has expired)|[Cc]lock skew|in the future\b|out of sync clocks",
+        r"certificate (?:is not yet valid|has expired)|[Cc]lock skew|out of sync clocks"
+        r"|\b(?:[Tt]ime\w*|[Dd]ated?|[Cc]lock|issued|valid|m?time|[\d.]+ ?s(?:ec\w*)?) "
+        r".{0,40}\bin the future\b",
         ("clock-skew", 0.58),
         because="clocks of hosts differ",
     ),
