@@ -34,10 +34,17 @@ from remedy.diagnose.hangs import (
     ranks_behind,
 )
 from remedy.diagnose.job_setting import together
+from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
-from remedy.diagnose.progress import failure_lines, is_stopped_by_hand, is_text, went_well
+from remedy.diagnose.progress import (
+    failure_lines,
+    is_stopped_by_hand,
+    is_text,
+    sent_nothing,
+    went_well,
+)
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
@@ -80,7 +87,8 @@ class _Sorted:
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     scans = without_aftermath(scans)
-    events = in_place(in_phase(standing(events_that_count(scans), scans), scans), scans)
+    events = standing(at_their_level(events_that_count(scans)), scans)
+    events = in_place(in_phase(events, scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
@@ -167,14 +175,25 @@ def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
 
 
 def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
-    """Answer where a job was ended from outside and nothing else failed; None where it worked until then."""
+    """Answer where a job was ended from outside and nothing else failed; None where something else did."""
     if {event.symptom for event in events.failures} != {FROM_OUTSIDE}:
         return None
     if events.effects:
         return _answer(events.effects, events.signs, events.effects)
     if hang := ended_from_outside(scans, events.failures):
         return hang
-    return None if any(scan.steps for scan in scans) else _ended_unseen(events.failures)
+    if any(scan.steps for scan in scans):
+        return _ended_at_work(events.failures)
+    return _ended_unseen(events.failures)
+
+
+def _ended_at_work(ends: Sequence[Event]) -> Diagnosis:
+    """Answer where a job made steps until it was ended from outside: nothing failed."""
+    last = quote(ends[0])
+    reason = "the time that the job was given was too short, or somebody ended it"
+    given = Candidate(label=APPLICATION, score=0.5, reason=reason, evidence=(last,))
+    note = "the job made steps until it was ended from outside; it goes on from its last checkpoint"
+    return Diagnosis(label=HEALTHY, lead=last, candidates=(given,), notes=(note,), **sure(QUIET))
 
 
 def _ended_unseen(ends: Sequence[Event]) -> Diagnosis:
@@ -258,7 +277,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:
     """Return whether a run came beyond its set-up, and nobody stopped it by hand."""
-    if any(is_stopped_by_hand(scan.tail) for scan in scans):
+    if any(is_stopped_by_hand(scan.tail) or sent_nothing(scan.tail) for scan in scans):
         return False
     return events.good or any(are_moving(scan.steps) for scan in scans)
 

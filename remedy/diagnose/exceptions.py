@@ -53,8 +53,13 @@ _SAYS_NO_MORE = re.compile(
     r"(?:RuntimeError|Exception|SystemError|[\w.]*DistStoreError): [A-Z][a-z /]{3,40}\.?$"
 )
 _SYSTEM = CauseWeight(label=APPLICATION, weight=0.45)
+_CHECKED = CauseWeight(label=APPLICATION, weight=0.56)
 _PROGRAM = CauseWeight(label=APPLICATION, weight=0.7)
 _AROUND = CauseWeight(label=APPLICATION, weight=0.58)
+# What a program checks itself, and refuses.
+_LOGIC = re.compile(
+    r"(?:[\w.]+\.)?(?:Key|Value|Type|Index|Attribute|Assertion|NotImplemented)Error: \S"
+)
 # Says nothing of why, or is about what the program runs with: its own fault is one of several.
 _OF_THE_JOB = re.compile(
     r"(?i)\b(?:servers?|clusters?|schedulers?|workers|processes|nodes?|hosts?|daemons?|backends?"
@@ -69,7 +74,7 @@ _KINDS = (
         "disk-full",
     ),
     (re.compile(r".*\[Errno (?:23|24)\]"), "nofile-limit"),
-    (re.compile(r".*\[Errno (?:17|20|21|39)\]"), APPLICATION),
+    (re.compile(r"PermissionError\b(?!.*/dev/)|.*\[Errno (?:17|20|21|39)\]"), APPLICATION),
     (re.compile(r".*\[Errno 98\]"), "master-port-in-use"),
     (re.compile(r".*\[Errno 101\]"), "network-unreachable"),
     (re.compile(r".*\[Errno 113\]"), "firewall-ports"),
@@ -169,7 +174,7 @@ class Raised:
                 label="peer-died-timeout", weight=_OF_A_KIND, because=because
             ), _SYSTEM
         if is_of_system:
-            return (_SYSTEM,)
+            return (_CHECKED if _LOGIC.match(self.text) else _SYSTEM,)
         is_open = ":" not in self.text or _OF_THE_JOB.search(self.text)
         return (_AROUND if is_open else _PROGRAM,)
 

@@ -57,6 +57,18 @@ _OF_NO_HOST = (
 )
 
 
+# Debian and its kin give a host's own name such an address in /etc/hosts; nothing else leads there.
+_OF_A_NAME = re.compile(
+    r"(?i)\bconnect(?:ing|ion)?(?:\(\))? (?:to|with|at)\b.{0,80}\b127\.0\.1\.\d{1,3}\b"
+)
+_LESS = 0.3  # what is left of causes between hosts
+_NAMED_SO = CauseWeight(
+    label="loopback-hostname",
+    weight=0.8,
+    because="a host's own name leads to 127.0.1.1 in /etc/hosts, and its peers were told to connect there",
+)
+
+
 def in_place(events: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:
     """Return the events with the causes that they can have where they happened.
 
@@ -73,6 +85,7 @@ def in_place(events: Sequence[Event], scans: Sequence[LogScan]) -> list[Event]:
     return [
         _of_shared_memory(event, shared)
         or (_of_loopback(event) if has_many_hosts else None)
+        or _of_own_name(event)
         or _of_one_host(event)
         for event in events
     ]
@@ -94,6 +107,20 @@ def _of_loopback(event: Event) -> Event | None:
     ):
         return None
     return replace(event, role=Role.CAUSE, causes=_OF_NO_HOST)
+
+
+def _of_own_name(event: Event) -> Event | None:
+    """Return an event in which an address was sought that only a host's own name has, None for another one."""
+    if event.role is Role.HARMLESS or not _OF_A_NAME.search(event.text):
+        return None
+    if BETWEEN_HOSTS.isdisjoint(cause.label for cause in event.causes):
+        return None
+    others = (
+        c.model_copy(update={"weight": min(c.weight, _LESS)}) if c.label in BETWEEN_HOSTS else c
+        for c in event.causes
+        if c.label != _NAMED_SO.label
+    )
+    return replace(event, causes=(_NAMED_SO, *others))
 
 
 def _of_one_host(event: Event) -> Event:

@@ -48,7 +48,8 @@ _FAILS = r"(?:[Ff]ail\w*|[Uu]nable|[Cc]annot|[Cc]an't|[Cc]ould ?n[o']t|[Nn]ot ab
 # Read before the words of the system: they name the thing.
 NARROW = (
     words(
-        r"(?i)check (?:for |the |your )?firewall|by .{0,20}firewall|firewall .{0,20}(?:block|reject|drop)",
+        r"(?i)(?<!fails, )check (?:for |the |your )?firewall|by .{0,20}firewall"
+        r"|firewall .{0,20}(?:block|reject|drop)",
         ("firewall-ports", 0.6),
         ("wrong-interface", 0.45),
         ("peer-died-timeout", 0.4),

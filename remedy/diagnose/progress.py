@@ -28,8 +28,12 @@ _ENDED_WELL = re.compile(
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
     r"|successfully (?:finished|completed)|works well"
-    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b"
-    r"|# All processes entering MPI_Finalize",
+    # Slurm writes ExitCode=0:0 of jobs that run, too.
+    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b(?!:\d)"
+    r"|(?:^|\n)real\s+\d[\dms.,]*\s*\n\s*user\s"  # time(1), of a program that reports no failure
+    r"|# All processes entering MPI_Finalize"
+    r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
+    r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']",
     re.IGNORECASE,
 )
 # How programs take leave in other words, and what serves until it is stopped.
@@ -52,6 +56,7 @@ _WENT_WRONG = re.compile(
 # Numbers and names that have the words of a failure: the rest of their line may still report one.
 _NAMED_SO = re.compile(
     r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
+    r"|\bfailures? ?[=:] ?(?:0|none)\b"
     r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py|failed: 0"
     r"|(?:\w+ ){0,2}\w+(?<!\d) ?[:=] *(?:no|none|n/a|0|false|disabled) *$"
     r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
@@ -62,7 +67,9 @@ _MEANT_WELL = re.compile(
     r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|initializing an OpenFabrics device|loopback address as fallback"
-    r"|client socket cannot be",
+    r"|client socket cannot be|see all help / error messages|libibverbs: Warning"
+    r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
+    r"|factory for plugin \w+ when one has already been registered",
     re.IGNORECASE,
 )
 # What programs print between two steps beside steps.
@@ -101,9 +108,19 @@ def _went_wrong(line: str) -> bool:
     return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(_NAMED_SO.sub(" ", line)))
 
 
+def reports_failure(line: str) -> bool:
+    """Return whether a line has the words of a failure, apart from numbers and names that have them."""
+    return _went_wrong(line)
+
+
 def is_stopped_by_hand(text: str) -> bool:
     """Return whether the last line of a log is what a terminal shows for Ctrl-C."""
     return text.rstrip().endswith("\n^C")
+
+
+def sent_nothing(text: str) -> bool:
+    """Return whether a benchmark at the end of a log reports no bandwidth: its ranks were alone."""
+    return bool(_NOTHING_SENT.search(text[-LAST:]))
 
 
 def failure_lines(text: str) -> list[str]:

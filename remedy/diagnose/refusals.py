@@ -170,7 +170,7 @@ _MEANINGS = (
         because="memory that the system was given cannot be used (EFAULT)",
     ),
     words(
-        r"\b[Bb]us error|SIGBUS",
+        r"\b[Bb]us error|(?<!,)\bSIGBUS\b(?!,)",
         ("shm-too-small", 0.58),
         ("host-oom", 0.4),
         because="memory that was mapped is not there (SIGBUS)",

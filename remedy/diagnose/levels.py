@@ -1,0 +1,79 @@
+"""What a record's own level says: a program that informs reports no failure, whatever its words speak for.
+
+The same holds of what the kernel prints of links and disks while it starts: they come up one after the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+
+from remedy.diagnose.catalogue import Role, catalogue
+from remedy.diagnose.progress import reports_failure
+from remedy.diagnose.scan import Event
+
+STARTING = 90.0  # seconds in which a machine starts
+HINT = 0.55  # what is left of the weight of a text that is no failure: it orders what is offered
+_FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
+_COMES_UP = frozenset(("ib-link-fault", "network-unreachable", "p2p-acs-iommu", "storage-fault"))
+# As UCX, libfabric, Python's logging, glog and Rust's tracing write it: in capitals or brackets.
+_DEBUG = re.compile(
+    r"(?:^|[\s\[|/])(?:DEBUG|TRACE|DIAG|VERBOSE)(?:[\s\]:|/]|$)"
+    r"|<(?:debug|trace|info)>|\[(?:debug|trace)\]"
+)
+_INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
+# What its own program says it did without (Open MPI, and others).
+_IGNORED = re.compile(r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$")
+_UPTIME = re.compile(r"^(?:kern\s*:\w+\s*: )?\[ *(\d{1,9}\.\d{6})\] ")
+
+
+def at_their_level(events: Iterable[Event]) -> list[Event]:
+    """Return the events without those of records for debugging, and what was ignored.
+
+    What only informs, or starts, decides nothing.
+
+    An entry that was written for such a record, as its examples show, keeps its weight.
+
+    Args:
+        events: of all logs.
+    """
+    kept = []
+    for event in events:
+        if event.role not in _FAILURES:
+            kept.append(event)
+        elif _IGNORED.search(event.text):
+            continue
+        elif _DEBUG.search(event.text):
+            kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
+        elif _starts(event) or _only_informs(event):
+            kept.append(_as_hint(event))
+        else:
+            kept.append(event)
+    return kept
+
+
+@cache
+def _written_for(level: re.Pattern[str]) -> frozenset[str]:
+    """Return the entries that were written for records of a level."""
+    return frozenset(entry.id for entry in catalogue() if any(map(level.search, entry.examples)))
+
+
+def _only_informs(event: Event) -> bool:
+    if not _INFORMS.search(event.text) or event.symptom in _written_for(_INFORMS):
+        return False
+    return not reports_failure(event.text)
+
+
+def _starts(event: Event) -> bool:
+    """Return whether the kernel prints something of what comes up while it starts."""
+    match = _UPTIME.match(event.text)
+    if match is None or float(match[1]) >= STARTING:
+        return False
+    return {cause.label for cause in event.causes} <= _COMES_UP
+
+
+def _as_hint(event: Event) -> Event:
+    causes = (c.model_copy(update={"weight": c.weight * HINT}) for c in event.causes)
+    return replace(event, role=Role.SIGN, causes=tuple(causes))
