@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.diagnosis import Diagnosis, Quote
+from remedy.diagnose.hangs import COLLECTIVE, RECORDER
 
 # By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.
 _LOOKS: dict[str, tuple[str, ...]] = {
@@ -32,6 +33,7 @@ _LOOKS: dict[str, tuple[str, ...]] = {
     "ib-link-fault": ("ping -c 3 {address}", "ip -s link show {interface}"),
     "gpu-hardware-xid": ("dmesg | grep -i xid",),
 }
+WAITING = frozenset((COLLECTIVE, RECORDER))
 _DETAIL = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
 NAMED = (
@@ -82,7 +84,8 @@ def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
 def _details(quote: Quote) -> Mapping[str, str]:
     known = {name: value for name, value in quote.details.items() if _PLAIN.fullmatch(value)}
     known.setdefault("library", quote.details.get("name", ""))
-    if quote.rank is not None:
+    # Who waits in a collective is not who is awaited: a note names that rank.
+    if quote.rank is not None and quote.symptom not in WAITING:
         known.setdefault("rank", str(quote.rank))
     if quote.host:
         known.setdefault("on", quote.host)

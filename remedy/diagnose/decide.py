@@ -24,7 +24,12 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
-from remedy.diagnose.events import events_that_count, is_of_launcher, without_echoes
+from remedy.diagnose.events import (
+    events_that_count,
+    is_of_launcher,
+    without_echoes,
+    without_the_past,
+)
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import (
     PEER,
@@ -86,7 +91,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    scans = without_aftermath(scans)
+    scans = without_aftermath(without_the_past(scans))
     events = standing(at_their_level(events_that_count(scans)), scans)
     events = in_place(in_phase(events, scans), scans)
     events = in_context(events, scans)

@@ -61,7 +61,8 @@ def of_waits(
 
 
 def _what(wait: Wait) -> tuple[int, str, str]:
-    return wait.number, wait.operation, wait.size
+    # Of a collective in which a rank may have a size of its own, the size says nothing.
+    return wait.number, wait.operation, wait.size if wait.operation in _OF_ONE_SIZE else ""
 
 
 def _difference(waits: Sequence[Wait], complete: bool) -> str:

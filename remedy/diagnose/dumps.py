@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from remedy.diagnose import lines, recorder
@@ -11,6 +12,7 @@ from remedy.diagnose.recorder import Collective
 from remedy.diagnose.scan import Event, LogScan
 from remedy.errors import UsageError
 
+_LAST_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]\w{0,7}){0,2}$")
 _WAITS = CauseWeight(label="peer-died-timeout", weight=0.8)
 _HINT = CauseWeight(label="peer-died-timeout", weight=0.3)
 
@@ -35,6 +37,8 @@ def scan_dump(name: str, blocks: Iterable[bytes]) -> LogScan:
         except UsageError as error:
             trouble = error.message
     rank = lines.rank_of_file(name)
+    if rank is None and (number := _LAST_NUMBER.search(name)):
+        rank = int(number[1])  # torch puts it behind whatever name it was given
     return LogScan(
         name=name,
         events=[_event(name, rank, collective) for collective in collectives],
@@ -63,6 +67,8 @@ def _event(name: str, rank: int | None, collective: Collective) -> Event:
             "operation": collective.operation,
             "group": collective.group,
             "ranks": ",".join(map(str, collective.ranks)),
+            "size": collective.size,
+            "between_two": "yes" if collective.is_between_two else "",
         },
         causes=(_HINT if collective.is_done else _WAITS,),
         meaning="how far this rank came in the collectives of a group.",

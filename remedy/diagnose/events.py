@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from remedy.diagnose.catalogue import Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
@@ -11,6 +12,13 @@ from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
 OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry explains it
+
+ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
+# The last line of what dmesg and journalctl print.
+_OF_A_HOST = re.compile(
+    r"(?:^|\n)(?:\[[\w: .]{10,40}\] \w"
+    r"|\w{3} +\d{1,2} [\d:]{8} \S{1,80} [\w./-]{1,60}(?:\[\d{1,8}\])?: )[^\n]*\s*\Z"
+)
 
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 # A launcher's exceptions report that something failed, not what.
@@ -45,6 +53,31 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     return _in_order(
         [event for event in valid if _is_in_company(entries.get(event.symptom), symptoms)]
     )
+
+
+def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
+    """Return the logs without what those of hosts report from long before the job began.
+
+    Clocks of logs can differ by their zones, so that only what is most of a day older is known to be.
+
+    Args:
+        scans: every log of the run.
+    """
+    begins = [scan.begin for scan in scans if scan.begin is not None and not _is_of_a_host(scan)]
+    if not begins:
+        return list(scans)
+    oldest = min(begins) - ZONES
+    return [_since(oldest, scan) if _is_of_a_host(scan) else scan for scan in scans]
+
+
+def _is_of_a_host(scan: LogScan) -> bool:
+    return bool(_OF_A_HOST.search(scan.tail))
+
+
+def _since(oldest: float, scan: LogScan) -> LogScan:
+    events = [event for event in scan.events if event.time is None or event.time >= oldest]
+    tail = scan.tail if scan.time is None or scan.time >= oldest else ""
+    return replace(scan, events=events, tail=tail)
 
 
 def is_of_launcher(text: str) -> bool:
@@ -103,7 +136,11 @@ def _counts_across(entry: Symptom | None, same: Sequence[Event], logs: int) -> b
     if entry.across == "some":
         return logs > 1 and len({event.source for event in same}) < logs
     if entry.across == "differs":
-        return len({event.details.get(entry.by) for event in same}) > 1
+        places: dict[tuple[str | None, ...], set[str | None]] = {}
+        for event in same:
+            place = tuple(event.details.get(name) for name in entry.within.split(",") if name)
+            places.setdefault(place, set()).add(event.details.get(entry.by))
+        return any(len(values) > 1 for values in places.values())
     return len(same) > 1
 
 

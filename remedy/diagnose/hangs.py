@@ -31,6 +31,7 @@ HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight r
 COLLECTIVE = "nccl-watchdog"
 RECORDER = "flight-recorder"
 
+_ENDS = re.compile(r"(?:send|recv) (\d{1,6})(?:->|<-)(\d{1,6})")
 _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
 # Where nothing follows a step.
 _AFTER_STEPS = (
@@ -201,10 +202,14 @@ def ranks_behind(events: Iterable[Event]) -> str:
     """
     groups: dict[str, dict[int, _Mark]] = {}
     members: dict[str, set[int]] = {}
-    waits: set[str] = set()
+    waits: dict[str, set[int]] = {}
+    between_two: list[Event] = []
     for event in events:
         number = event.details.get("sequence", "")
         if event.symptom not in (COLLECTIVE, RECORDER) or event.rank is None:
+            continue
+        if event.details.get("between_two"):
+            between_two.append(event)
             continue
         if not is_number(number):
             continue
@@ -215,9 +220,35 @@ def ranks_behind(events: Iterable[Event]) -> str:
         listed_ranks = event.details.get("ranks", "").split(",")
         members.setdefault(group, set()).update(int(r) for r in listed_ranks if is_number(r))
         if event.symptom == COLLECTIVE or event.role is Role.CONSEQUENCE:
-            waits.add(group)
-    sentences = (_behind(groups[name], members[name], name) for name in groups if name in waits)
-    return next(filter(None, sentences), "")
+            waits.setdefault(group, set()).add(event.rank)
+    sentences = (
+        _behind(groups[name], members[name], name, _elsewhere(waits, name)) for name in waits
+    )
+    return next(filter(None, sentences), "") or _unanswered(
+        between_two, set().union(*waits.values())
+    )
+
+
+def _elsewhere(waits: Mapping[str, Collection[int]], group: str) -> frozenset[int]:
+    """Return the ranks that wait in other groups only: it is not they who are awaited in this one."""
+    others = {rank for name, ranks in waits.items() if name != group for rank in ranks}
+    return frozenset(others - set(waits[group]))
+
+
+def _unanswered(messages: Sequence[Event], waiting: Collection[int]) -> str:
+    """Say which rank did not send, or take, what another waits for; "" where no dump shows it."""
+    waiting = {*waiting, *(event.rank for event in messages if event.rank is not None)}
+    for event in messages:
+        ends = _ENDS.search(event.details.get("operation", ""))
+        if ends is None:
+            continue
+        other = next((int(end) for end in ends.groups() if int(end) != event.rank), None)
+        if other is not None and other not in waiting:
+            return (
+                f"rank {event.rank} waits for rank {other} ({ends[0]}), which does not: "
+                "its log and its host come first"
+            )
+    return ""
 
 
 class _Mark(NamedTuple):
@@ -230,9 +261,18 @@ class _Mark(NamedTuple):
         return f"{self.number} {self.operation}".rstrip()
 
 
-def _behind(last: Mapping[int, _Mark], members: Collection[int], group: str) -> str:
-    """Say which rank of one group is behind, absent, or in another collective than the others."""
-    missing = sorted((set(members) or set(range(max(last) + 1))) - set(last))
+def _behind(
+    last: Mapping[int, _Mark], members: Collection[int], group: str, elsewhere: Collection[int]
+) -> str:
+    """Say which rank of one group is behind, absent, or in another collective than the others.
+
+    Args:
+        last: how far each rank came.
+        members: of the group, where that is known.
+        group: its name.
+        elsewhere: ranks that wait in another group.
+    """
+    missing = sorted((set(members) or set(range(max(last) + 1))) - set(last) - set(elsewhere))
     of = f" of {group}" if group else ""
     if len(last) > 1 and missing and len(missing) <= len(last):
         return (
@@ -249,6 +289,7 @@ def _behind(last: Mapping[int, _Mark], members: Collection[int], group: str) -> 
         usual = counts.most_common(1)[0][0]
         few = sorted(rank for rank, mark in last.items() if mark.operation != usual)
     others = [mark for rank, mark in last.items() if rank not in few]
+    few = [rank for rank in few if rank not in elsewhere]
     if not few or len(few) * 2 > len(last):
         return ""
     stand = "stands" if len(few) == 1 else "stand"

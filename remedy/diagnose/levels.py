@@ -26,11 +26,20 @@ _DEBUG = re.compile(
 _INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
 # What its own program says it did without (Open MPI, and others).
 _IGNORED = re.compile(r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$")
+# A command that somebody gave, and not what it printed: of a shell (set -x), of sudo, cron, audit and Ansible.
+_COMMAND = re.compile(
+    r"^\+{1,3} \S|\bCOMMAND=|\bCMD \(|\bproctitle=|\btype=EXECVE\b|Invoked with (?:_raw_params|cmd)="
+)
+# A count of nothing.
+_NONE = re.compile(
+    r"(?:counts?|errors?|events?(?: since boot)?|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
+    r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?)\b"
+)
 _UPTIME = re.compile(r"^(?:kern\s*:\w+\s*: )?\[ *(\d{1,9}\.\d{6})\] ")
 
 
 def at_their_level(events: Iterable[Event]) -> list[Event]:
-    """Return the events without those of records for debugging, and what was ignored.
+    """Return the events without those of debugging, of commands, of counts of 0, and what was ignored.
 
     What only informs, or starts, decides nothing.
 
@@ -43,7 +52,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
     for event in events:
         if event.role not in _FAILURES:
             kept.append(event)
-        elif _IGNORED.search(event.text):
+        elif any(pattern.search(event.text) for pattern in (_IGNORED, _COMMAND, _NONE)):
             continue
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])

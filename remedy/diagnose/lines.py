@@ -28,7 +28,8 @@ _PREFIXES = tuple(
         r"\[default(?P<local>\d+)\]:",  # torchrun --tee
         r"\[(?P<role>[a-z]\w*?)(?P<local>\d+)\]:",  # torchrun with a role
         r"\[\d+,(?P<rank>\d+)\](?:<std(?:out|err|diag)>)?: ?",  # mpirun --tag-output
-        r"\[(?P<host>[\w.-]+):\d+(?::\d+)?\] (?:\[\[\d+,\d+\],(?P<rank>\d+)\])?",  # Open MPI, UCX
+        # Open MPI, UCX
+        r"\[(?!\d{4}-\d\d-\d\dT)(?P<host>[\w.-]+):\d+(?::\d+)?\] (?:\[\[\d+,\d+\],(?P<rank>\d+)\])?",
         r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ",  # kubectl logs --prefix
         r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )",  # a container runtime's file
         # docker compose
@@ -50,7 +51,9 @@ _FILE_RANK = re.compile(
 _TIME = re.compile(
     r"(?P<year>20\d\d)[-/](?P<month>[01]\d)[-/](?P<day>[0-3]\d)[-T _]"
     r"(?P<h>[0-2]\d):(?P<m>[0-5]\d):(?P<s>[0-6]\d(?:[.,]\d{1,9})?)"
-    r"|(?:^|[\[: ])[IWEFD](?P<gmonth>[01]\d)(?P<gday>[0-3]\d) "
+    r"(?:(?P<sign>[+-])(?P<zh>[01]\d):?(?P<zm>[0-5]\d)(?!\d))?"
+    # glog, and torch's own: of the first nine months without a zero
+    r"|(?:^|[\[: ])[IWEFD](?P<gmonth>[01]?\d)(?P<gday>[0-3]\d) "
     r"(?P<gh>[0-2]\d):(?P<gm>[0-5]\d):(?P<gs>[0-6]\d(?:\.\d{1,9})?)"
     r"|(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<nday>\d{1,2}) "
     r"(?P<nh>[0-2]\d):(?P<nm>[0-5]\d):(?P<ns>[0-6]\d)"
@@ -250,7 +253,17 @@ def time_of(text: str) -> float | None:
     else:
         month, day, parts = _MONTHS[match["name"]], match["nday"], ("nh", "nm", "ns")
     hours, minutes, seconds = (float(match[part].replace(",", ".")) for part in parts)
-    return ((month * 31 + int(day)) * 24 + hours) * 3600 + minutes * 60 + seconds
+    time = ((month * 31 + int(day)) * 24 + hours) * 3600 + minutes * 60 + seconds
+    if not match["sign"]:
+        return time
+    ahead = int(match["zh"]) * 3600.0 + int(match["zm"]) * 60.0
+    return time - ahead if match["sign"] == "+" else time + ahead
+
+
+def first_time(raw: bytes) -> float | None:
+    """Return the first time that several lines name, None where they name none."""
+    times = (time_of(clean(row[:300])) for row in raw.split(b"\n"))
+    return next((time for time in times if time is not None), None)
 
 
 def last_time(raw: bytes) -> float | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.dumps import scan_dump
-from remedy.diagnose.reader import Source, from_text, sources
+from remedy.diagnose.reader import Source, from_text, is_binary, sources
 from remedy.diagnose.recorder import is_dump
-from remedy.diagnose.scan import blocks_of, index, scan
+from remedy.diagnose.scan import blocks_of, index, of_no_text, scan
 
 
 def diagnose_paths(
@@ -48,6 +48,8 @@ def diagnose_sources(
         first, blocks = blocks_of(source)
         if is_dump(first):
             scans.append(scan_dump(source.name, blocks))
+        elif is_binary(first):
+            scans.append(of_no_text(source.name, len(first)))
         else:
             scans.append(scan(source, prepared, blocks))
     return decide(scans)

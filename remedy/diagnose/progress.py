@@ -32,6 +32,7 @@ _ENDED_WELL = re.compile(
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b(?!:\d)"
     r"|(?:^|\n)real\s+\d[\dms.,]*\s*\n\s*user\s"  # time(1), of a program that reports no failure
     r"|# All processes entering MPI_Finalize"
+    r"|worker group successfully finished|WorkerState\.SUCCEEDED"
     r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']",
     re.IGNORECASE,
@@ -67,7 +68,8 @@ _MEANT_WELL = re.compile(
     r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|initializing an OpenFabrics device|loopback address as fallback"
-    r"|client socket cannot be|see all help / error messages|libibverbs: Warning"
+    r"|client socket cannot be|see all help / error messages|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
+    r"|libibverbs: Warning"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered",
     re.IGNORECASE,

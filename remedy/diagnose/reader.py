@@ -18,8 +18,44 @@ from remedy.files import Pipe, standard_input
 
 BLOCK = 1 << 20  # fits a core's second-level cache; more is not quicker
 STDIN = "-"
+_ELF = b"\x7fELF"
+_LOOKED_AT = 256  # bytes at the beginning of a file: what begins as text is read as far as it is
+_A_LINE = 32  # bytes of a first line by which it is known
+_MOST_CONTROL = 0.05  # of them
+# Tabs, ends of lines and pages, what a progress bar goes back with, the beginning of a colour; and text.
+_OF_TEXT = bytes((8, 9, 10, 11, 12, 13, 27, *range(32, 127), *range(128, 256)))
+# What stands beside the logs of a job and is none: data, pages, and the program with its settings.
 _SKIPPED = frozenset(
-    (".pyc", ".pt", ".pth", ".bin", ".safetensors", ".npz", ".npy", ".png", ".so", ".html")
+    (
+        *(
+            ".pyc",
+            ".pt",
+            ".pth",
+            ".bin",
+            ".safetensors",
+            ".npz",
+            ".npy",
+            ".png",
+            ".jpg",
+            ".so",
+            ".o",
+        ),
+        *(
+            ".html",
+            ".md",
+            ".rst",
+            ".ipynb",
+            ".py",
+            ".sh",
+            ".bash",
+            ".sbatch",
+            ".slurm",
+            ".pbs",
+            ".lsf",
+        ),
+        *(".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".go", ".rs", ".js", ".toml", ".ini", ".cfg"),
+        *(".whl", ".zip", ".tar"),
+    )
 )
 
 
@@ -93,9 +129,24 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
     if not logs:
         raise UsageError(
             f"no log in {', '.join(repr(str(path)) for path in named) or 'nothing'}",
-            next_step="Name files, folders of logs, or - for standard input.",
+            next_step="Name files, folders of logs, or - for standard input. Programs, settings and pages "
+            "in a folder are left out: name one to have it read.",
         )
     return logs
+
+
+def is_binary(beginning: bytes) -> bool:
+    """Return whether a file begins like a program, a core dump or other data, with more control than text has.
+
+    Args:
+        beginning: its first bytes; what is empty (NUL) in a log that was cut short counts for nothing.
+    """
+    if beginning.startswith(_ELF):
+        return True
+    first = beginning[:_LOOKED_AT].partition(b"\n")[0]
+    looked = first if len(first) >= _A_LINE else beginning[:_LOOKED_AT]
+    written = looked.replace(b"\0", b"")
+    return len(written.translate(None, _OF_TEXT)) > _MOST_CONTROL * len(written)
 
 
 def from_text(name: str, data: bytes) -> Source:

@@ -16,6 +16,7 @@ from remedy.plain_pickle import PlainPickleError, loads
 
 LARGEST = 256 << 20  # bytes of a dump
 _PICKLE = b"\x80"
+_UNDER_WAY = ("scheduled", "started")
 _KEYS = (b'"pg_config"', b'"pg_status"')
 
 
@@ -29,6 +30,8 @@ class Collective:
         sequence: its number.
         operation: such as ``all_reduce``; "" where the recorder has it no more.
         state: scheduled, started or completed.
+        size: what it takes, as the recorder has it; "" where it has none.
+        is_between_two: whether it is a message from one rank to another: these are numbered apart.
     """
 
     group: str
@@ -36,6 +39,8 @@ class Collective:
     sequence: int
     operation: str
     state: str
+    size: str = ""
+    is_between_two: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -83,14 +88,17 @@ def _last_of_groups(dump: Mapping[str, Any]) -> Iterator[Collective]:
     by_name = {str(group.get("name")): group for group in groups}
     # gloo's recorder leaves the name of the only group empty.
     only = groups[0] if len(groups) == 1 else {}
-    last: dict[str, Mapping[str, Any]] = {}
+    last: dict[tuple[str, str], Mapping[str, Any]] = {}
     for entry in dump.get("entries", []):
-        if not isinstance(entry, dict) or entry.get("is_p2p"):
+        if not isinstance(entry, dict):
             continue
-        name = _group_of(entry)
-        if name not in last or _number(entry) >= _number(last[name]):
-            last[name] = entry
-    for name, entry in last.items():
+        # Of messages between two ranks the last of each pair counts, and only while it is under way.
+        place = _group_of(entry), str(entry.get("profiling_name", "")) if _of_two(entry) else ""
+        if place not in last or _number(entry) >= _number(last[place]):
+            last[place] = entry
+    for (name, _), entry in last.items():
+        if _of_two(entry) and entry.get("state") not in _UNDER_WAY:
+            continue
         group = by_name.get(name, only)
         operation = str(entry.get("profiling_name", "")).rpartition(":")[2]
         yield Collective(
@@ -99,6 +107,8 @@ def _last_of_groups(dump: Mapping[str, Any]) -> Iterator[Collective]:
             sequence=_number(entry),
             operation=operation.split("(")[0][:40],
             state=str(entry.get("state", ""))[:20],
+            size=str(entry.get("input_sizes") or "")[:80],
+            is_between_two=_of_two(entry),
         )
 
 
@@ -115,8 +125,14 @@ def _described(entry: Mapping[str, Any], name: str) -> str:
     return name
 
 
+def _of_two(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("is_p2p"))
+
+
 def _number(entry: Mapping[str, Any]) -> int:
-    value = entry.get("collective_seq_id", -1)
+    """Return the number of an entry; torch before 2.4 counted all of them as one (``seq_id``)."""
+    key = "p2p_seq_id" if _of_two(entry) else "collective_seq_id"
+    value = entry.get(key, entry.get("seq_id", -1))
     return value if isinstance(value, int) else -1
 
 

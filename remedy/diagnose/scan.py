@@ -76,6 +76,7 @@ class LogScan:
         is_whole: whether it was read from its beginning to its end.
         steps: those that its end reports.
         time: when its last line was printed, None where that is not known.
+        begin: when its first one was.
         setting: what its beginning and its end show of where the job ran.
     """
 
@@ -89,6 +90,7 @@ class LogScan:
     is_whole: bool = True
     steps: tuple[Step, ...] = ()
     time: float | None = None
+    begin: float | None = None
     setting: JobSetting = field(default_factory=JobSetting)
 
 
@@ -124,6 +126,16 @@ def index(without: frozenset[str] = frozenset()) -> Index:
         {text: tuple(symptoms) for text, symptoms in entries.items()},
         max(map(len, texts)),
     )
+
+
+def of_no_text(name: str, size: int) -> LogScan:
+    """Return what is read of a file that is no text: nothing, and that it is none.
+
+    Args:
+        name: of the file.
+        size: bytes that were looked at.
+    """
+    return LogScan(name, [], tail="\ufffd", lines=0, size=size, trouble="", is_whole=False)
 
 
 def scan(source: Source, prepared: Index, data: Iterator[bytes] | None = None) -> LogScan:
@@ -202,6 +214,7 @@ class _Scan:
             size=size,
             steps=made,
             time=lines.last_time(ending),
+            begin=lines.first_time(opening),
             trouble=self.source.trouble,
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),

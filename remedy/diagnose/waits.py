@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from remedy.diagnose.hangs import COLLECTIVE
+from remedy.diagnose.catalogue import Role
+from remedy.diagnose.hangs import COLLECTIVE, RECORDER
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.scan import Event, LogScan
 from remedy.text import is_number
@@ -41,12 +42,26 @@ def waits_of(events: Iterable[Event]) -> Mapping[int, Wait]:
     waits: dict[int, Wait] = {}
     for event in events:
         number = event.details.get("sequence", "")
-        if event.symptom != COLLECTIVE or event.rank is None or not is_number(number):
+        if not is_wait(event) or event.rank is None or not is_number(number):
             continue
         group = event.details.get("process_group") or groups.get(_place(event), "")
-        operation, size = event.details.get("operation", ""), event.details.get("size", "")
+        group = group or event.details.get("group", "")
+        operation, size = _as_torch_logs(event.details), event.details.get("size", "")
         waits.setdefault(event.rank, Wait(group, int(number), operation, size, event))
     return waits
+
+
+def is_wait(event: Event) -> bool:
+    """Return whether a rank waits for others in a collective, by its watchdog or by a recorder's dump."""
+    if event.symptom == RECORDER:
+        return event.role is Role.CONSEQUENCE and not event.details.get("between_two")
+    return event.symptom == COLLECTIVE
+
+
+def _as_torch_logs(details: Mapping[str, str]) -> str:
+    """Return the name of a collective as torch's watchdog writes it: a recorder has it in small letters."""
+    name = details.get("operation", "")
+    return name if name.isupper() else name.upper().replace("ALL_", "ALL")
 
 
 def all_wait(waits: Mapping[int, Wait], scans: Sequence[LogScan]) -> bool:
@@ -56,7 +71,8 @@ def all_wait(waits: Mapping[int, Wait], scans: Sequence[LogScan]) -> bool:
         waits: by rank.
         scans: the logs.
     """
-    world = together(scan.setting for scan in scans).world
+    listed = (wait.event.details.get("ranks", "").count(",") + 1 for wait in waits.values())
+    world = max(together(scan.setting for scan in scans).world, *listed, 0)
     if len(waits) < max(2, world) or set(waits) != set(range(len(waits))):
         return False
     return {scan.name for scan in scans} <= {wait.event.source for wait in waits.values()}

@@ -88,6 +88,7 @@ class Symptom(Record):
             values), "repeated" (more than once).
         last: counts only where it is among the last lines of its log.
         by: the group that ``across: differs`` compares.
+        within: groups that have to be the same where ``by`` differs, with commas between them.
         unless_seen: another entry that takes its meaning away when it is seen as well.
         when_seen: another entry without which it means nothing: weak texts that decide together.
         holders: who has to hold the memory of the GPU that the line is about ("itself": nobody else).
@@ -112,6 +113,7 @@ class Symptom(Record):
     across: Literal["", "some", "differs", "repeated"] = ""
     last: bool = False
     by: str = ""
+    within: str = ""
     unless_seen: str = ""
     when_seen: str = ""
     holders: Literal["", "others", "itself"] = ""
