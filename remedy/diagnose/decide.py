@@ -41,6 +41,7 @@ from remedy.diagnose.hangs import (
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
+from remedy.diagnose.outlived import without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import (
@@ -92,7 +93,8 @@ class _Sorted:
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     scans = without_aftermath(without_the_past(scans))
-    events = standing(at_their_level(events_that_count(scans)), scans)
+    events = without_outlived(at_their_level(events_that_count(scans)))
+    events = standing(events, scans)
     events = in_place(in_phase(events, scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
 from remedy.diagnose.hangs import PEER
-from remedy.diagnose.progress import failure_lines
+from remedy.diagnose.progress import failure_lines, reports_failure
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.refuted import goes_on_after
 from remedy.diagnose.scan import Event, LogScan
@@ -57,8 +57,11 @@ def _doubts(
     """Yield what speaks against certainty, the clearest first."""
     if not _is_distinct(label, events):
         yield "no line names this cause and no other"
-    if _INFORMS.search(lead.text) and not any(failure_lines(scan.tail) for scan in scans):
-        yield "the line reports no failure, and none follows"
+    if _INFORMS.search(lead.text) and not reports_failure(lead.text):
+        if not any(failure_lines(scan.tail) for scan in scans):
+            yield "the line reports no failure, and none follows"
+        elif not _is_reported(label, events):
+            yield "the line only informs, and no other names this cause"
     if any(
         scan.name == lead.file and goes_on_after(lead.line, scan.steps, lead.rank) for scan in scans
     ):
@@ -71,6 +74,15 @@ def _doubts(
         yield "every rank waits in a collective, so that none of them is gone"
     if earlier := _earlier(label, lead, events):
         yield f"{earlier.source}:{earlier.line} reports something else that failed long before it"
+
+
+def _is_reported(label: str, events: Iterable[Event]) -> bool:
+    """Return whether a line that does more than inform names a cause clearly."""
+    return any(
+        cause.label == label and cause.weight >= CLEAR and not _INFORMS.search(event.text)
+        for event in events
+        for cause in event.causes
+    )
 
 
 def _is_distinct(label: str, events: Iterable[Event]) -> bool:

@@ -6,13 +6,16 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from remedy.diagnose.catalogue import Symptom, catalogue
+from remedy.diagnose.catalogue import CLEAR, Role, Symptom, catalogue
+from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
 OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry explains it
 
+# A process that was killed, or ended; what else a host's log reports can last.
+_OVER_AT_ONCE = frozenset(("host-oom", "peer-died-timeout", APPLICATION))
 ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
 # The last line of what dmesg and journalctl print.
 _OF_A_HOST = re.compile(
@@ -75,9 +78,20 @@ def _is_of_a_host(scan: LogScan) -> bool:
 
 
 def _since(oldest: float, scan: LogScan) -> LogScan:
-    events = [event for event in scan.events if event.time is None or event.time >= oldest]
-    tail = scan.tail if scan.time is None or scan.time >= oldest else ""
-    return replace(scan, events=events, tail=tail)
+    """Return a host's log without what was over before a time; a GPU that was lost stays so."""
+    events = [
+        event
+        for event in scan.events
+        if event.time is None or event.time >= oldest or not _is_over_at_once(event)
+    ]
+    is_old = scan.time is not None and scan.time < oldest
+    return replace(scan, events=events, tail="" if is_old else scan.tail)
+
+
+def _is_over_at_once(event: Event) -> bool:
+    if event.role is Role.KILLED:
+        return True
+    return all(cause.label in _OVER_AT_ONCE for cause in event.causes if cause.weight >= CLEAR)
 
 
 def is_of_launcher(text: str) -> bool:

@@ -9,6 +9,7 @@ from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.lines import Process
+from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import Step
 
@@ -36,16 +37,6 @@ ANSWERS = frozenset(_ANSWERED)
 _LOGIC = re.compile(
     r"(?:[\w.]+\.)?(?:Key|Value|Type|Index|Attribute|Name|UnboundLocal|ZeroDivision|FloatingPoint|JSONDecode"
     r"|NotImplemented)Error\b"
-)
-# A line by which a program says that it goes on.
-_WARNS = re.compile(
-    r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\b(?:WARN(?:ING)?|\w{0,24}Warning|warning)\b|going to /tmp instead"
-)
-# What the commands of a job's script say before the program starts; that one failed ends no script by itself.
-_OF_A_TOOL = re.compile(
-    r"^(?:/\S{0,80}/)?(?:rm|cp|mv|ln|ls|df|du|cat|tee|tar|stat|find|grep|mkdir|touch|chmod|chown|fuser|kill|pkill"
-    r"|git|fatal|ssh|scp|rsync|curl|wget|nc|ping|hostname|ip|ethtool|mount|umount|modprobe|lsmod|sysctl|systemctl"
-    r"|sudo|docker|nvidia-smi|which|channel_setup_\w{1,40})\b[^:\n]{0,80}: |^bind \[[\d.:]{3,40}\]:\d{1,5}: "
 )
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
@@ -146,7 +137,7 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
 def _is_open(event: Event) -> bool:
     """Return whether a line only warns, or names no cause clearly: then it may be a matter of time."""
     is_unclear = event.role is Role.SIGN or event.weight < CLEAR
-    return is_unclear or bool(_WARNS.search(event.text))
+    return is_unclear or only_warns(event)
 
 
 def _programs_own(events: Sequence[Event]) -> list[Event]:
@@ -158,7 +149,7 @@ def _programs_own(events: Sequence[Event]) -> list[Event]:
         for event in events
         if event.role in (*_WARNINGS, Role.APPLICATION)
         and not any(event is known for known in logic)
-        and ((event.source, event.line) in places or not _only_warns(event))
+        and ((event.source, event.line) in places or not only_warns(event))
     }
     return [
         event
@@ -168,15 +159,11 @@ def _programs_own(events: Sequence[Event]) -> list[Event]:
     ]
 
 
-def _only_warns(event: Event) -> bool:
-    return bool(_WARNS.search(event.text) or _OF_A_TOOL.match(event.text))
-
-
 def _failed_later(event: Event, own: Iterable[Event]) -> bool:
     """Return whether a program only warned, or a command before it failed, and it failed of its own."""
-    if event.role not in _WARNINGS or not _only_warns(event):
+    if event.role not in _WARNINGS or not only_warns(event):
         return False
-    if event.weight >= FIRM and not _OF_A_TOOL.match(event.text):
+    if event.weight >= FIRM:
         return False
     return any(
         later.source == event.source and later.line > event.line and later.process == event.process
