@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
+from remedy.diagnose import lines
 from remedy.diagnose.catalogue import Role, catalogue
 from remedy.diagnose.progress import reports_failure
 from remedy.diagnose.scan import Event
@@ -77,7 +78,7 @@ def _only_informs(event: Event) -> bool:
 
 def _starts(event: Event) -> bool:
     """Return whether the kernel prints something of what comes up while it starts."""
-    match = _UPTIME.match(event.text)
+    match = _UPTIME.match(lines.split(event.text).text)
     if match is None or float(match[1]) >= STARTING:
         return False
     return {cause.label for cause in event.causes} <= _COMES_UP

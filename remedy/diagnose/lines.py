@@ -26,7 +26,7 @@ _PREFIXES = tuple(
     for pattern in (
         r"\[(?:rank|Rank ?)(?P<rank>\d+)\]:? ?",  # torch
         r"\[default(?P<local>\d+)\]:",  # torchrun --tee
-        r"\[(?P<role>[a-z]\w*?)(?P<local>\d+)\]:",  # torchrun with a role
+        r"\[(?P<role>[a-z]\w*?)(?P<local>\d+)(?:\|\d+)?\]:",  # torchrun with a role
         r"\[\d+,(?P<rank>\d+)\](?:<std(?:out|err|diag)>)?: ?",  # mpirun --tag-output
         # Open MPI, UCX
         r"\[(?!\d{4}-\d\d-\d\dT)(?P<host>[\w.-]+):\d+(?::\d+)?\] (?:\[\[\d+,\d+\],(?P<rank>\d+)\])?",
@@ -35,6 +35,11 @@ _PREFIXES = tuple(
         # docker compose
         r"(?=[\w.-]{1,255}[ ]+\| )(?P<host>[\w.-]{0,64}[a-zA-Z][\w.-]{0,64}\d)(?:-\d+)?[ ]+\| ",
         r"(?P<rank>\d{1,5}): (?=\S)",  # srun --label
+        # Ray, SkyPilot, and others that put a name in parentheses
+        r"\((?=[^\n]{0,160}\bpid=\d)(?:[^()\n]{0,60}\(?\brank=(?P<rank>\d{1,6})\)?)?[^()\n]{0,120}\) ",
+        r"\((?=[\w.-]{1,80}\) )(?P<host>[\w.-]{0,60}[a-zA-Z][\w.-]{0,60}\d)\) ",
+        # a time, and GitLab's name of the stream
+        r"\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:\d\d[OE][ +])?(?=\S)",
         # pdsh, pssh, accelerate, DeepSpeed
         r"(?=[\w.-]{1,255}: \S)(?P<host>[\w-]{0,64}[a-z][\w-]{0,64}\d[\w.-]{0,192}): ",
     )

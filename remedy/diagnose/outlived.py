@@ -31,7 +31,7 @@ _OF_A_COMMAND = re.compile(
     r"|kill|pkill|git|fatal|rsync|curl|wget|nc|ping|hostname|ip|ethtool|umount|modprobe|lsmod|sysctl"
     r"|systemctl|sudo|docker|which|ulimit|channel_setup_\w{1,40})\b[^:\n]{0,40}: "
     r"|\bssh: [^\n]{0,80}\b(?:github|gitlab|bitbucket)\."
-    r"|^bind \[[\d.:]{3,40}\]:\d{1,5}: |: line \d{1,5}: ulimit: "
+    r"|(?:^|\]:? |[>|]:? ?|\d: | [FP] )bind \[[\d.:]{3,40}\]:\d{1,5}: |: line \d{1,5}: ulimit: "
 )
 _OF_THE_WEB = re.compile(
     r"urllib3|HTTPS?Connection|\bgithub\.com\b|huggingface\.co\b|pypi\.org\b|wandb"

@@ -230,16 +230,33 @@ def _pieces(stream: IO[bytes], progress: Callable[[], None] = lambda: None) -> I
 
 
 def _text(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Turn UTF-16 (by its byte order mark) into UTF-8; everything else stays as it is."""
+    """Turn UTF-16 into UTF-8, and leave a byte order mark out; everything else stays as it is."""
     first = next(blocks, b"")
-    if first[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+    encoding = _wide_encoding(first)
+    if not encoding:
+        first = first.removeprefix(b"\xef\xbb\xbf")
         if first:
             yield first
         yield from blocks
         return
     import codecs
 
-    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     yield decoder.decode(first).encode()
     for block in blocks:
         yield decoder.decode(block).encode()
+
+
+def _wide_encoding(beginning: bytes) -> str:
+    """Return how a text of two bytes a character is written, by its mark or its empty bytes; "" for another."""
+    if beginning[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    looked = beginning[:_LOOKED_AT]
+    half = len(looked) // 2
+    for encoding, empty, written in (
+        ("utf-16-le", looked[1::2], looked[::2]),
+        ("utf-16-be", looked[::2], looked[1::2]),
+    ):
+        if half and empty.count(0) > 0.9 * half and written.count(0) < 0.1 * half:
+            return encoding
+    return ""

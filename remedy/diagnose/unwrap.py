@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 NARROW, WIDE = 40, 250  # columns of a terminal
 LARGEST = 1 << 20  # bytes; what is copied from a terminal is no longer
 FOLDED = 4  # lines of the full width at least
+USUAL, FEW = frozenset((80, 100, 120, 132, 160, 200)), 2  # fewer where terminals have that width
 SHARE = 0.08  # of all lines
 _RULES = frozenset(b"-=+| ")  # what the line below the head of a table is made of
 ALIKE = 8  # bytes with which a line begins, or most of them end, like another: lines of their own
@@ -57,7 +58,8 @@ def _width(rows: list[bytes]) -> int:
     """Return the width at which lines were folded, 0 where they were not."""
     lengths = Counter(len(row) for row in rows)
     width = max(lengths)
-    if not NARROW <= width <= WIDE or lengths[width] < max(FOLDED, SHARE * len(rows)):
+    least = FEW if width in USUAL else FOLDED
+    if not NARROW <= width <= WIDE or lengths[width] < max(least, SHARE * len(rows)):
         return 0
     if any(len(row) == width and b" " in row and _RULES.issuperset(row) for row in rows):
         return 0  # the rows of a table, which are all as wide
@@ -66,7 +68,7 @@ def _width(rows: list[bytes]) -> int:
     if max(ends.values(), default=0) > len(pairs) // 2:
         return 0  # what is folded is cut anywhere
     within = [row for row, after in pairs if after[:1].strip() and after[:ALIKE] != row[:ALIKE]]
-    return width if len(within) >= max(FOLDED, len(pairs) * 2 // 3) else 0
+    return width if len(within) >= max(least, len(pairs) * 2 // 3) else 0
 
 
 def _is_folded(row: bytes, width: int) -> bool:

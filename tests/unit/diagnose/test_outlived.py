@@ -1,4 +1,4 @@
-"""What a job outlived is not what ended it: commands of its script, warnings, commands quoted, counts of nothing."""
+"""What a job outlived is not what ended it: commands of its script, warnings, quoted commands, counts of 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BEFORE = {
     "git": "ssh: Could not resolve hostname github.com: Temporary failure in name resolution",
     "pip": "ERROR: pip's dependency resolver does not currently take into account all the packages that are "
     "installed. This behaviour is the source of the following dependency conflicts.",
-    "tensorboard": "E0304 10:00:00.1 program.py:300] TensorBoard could not bind to port 6006, it was already in use",
+    "tensorboard": "E0304 10:00:00.1 program.py:300] TensorBoard could not bind to port 6006, it was already "
+    "in use",
     "open mpi": "[n1:211] mca_base_component_repository_open: unable to open mca_mtl_ofi: libefa.so.1: cannot "
     "open shared object file: No such file or directory (ignored)",
     "modprobe": "modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/5.15.0-118-generic",
@@ -23,21 +24,21 @@ BEFORE = {
     "ulimit": "run.sh: line 3: ulimit: max locked memory: cannot modify limit: Operation not permitted",
     "bitsandbytes": "/opt/py/lib/python3.10/site-packages/bitsandbytes/cuda_setup/main.py:166: UserWarning: "
     "/usr/lib/libcudart.so: cannot open shared object file",
-    "ngc": "  [[Forward compatibility was attempted on non supported HW (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE) "
-    "cuInit()=804]]",
-    "verbs": "libibverbs: Warning: couldn't load driver 'libefa-rdmav34.so': libefa-rdmav34.so: cannot open shared "
-    "object file: No such file or directory",
+    "ngc": "  [[Forward compatibility was attempted on non supported HW "
+    "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE) cuInit()=804]]",
+    "verbs": "libibverbs: Warning: couldn't load driver 'libefa-rdmav34.so': libefa-rdmav34.so: cannot open "
+    "shared object file: No such file or directory",
     "trace of a shell": "+ grep -q 'GPU has fallen off the bus' /var/log/dmesg",
     "sudo": "sudo: trainer : TTY=pts/0 ; PWD=/ ; COMMAND=/usr/bin/grep 'No space left on device' log",
     "nothing happened": "ERROR summary: 0 Xid, 0 ECC, 0 NVLink errors",
     "debugging": "[1709542820.1] [n3:881:0]  ib_md.c:214  UCX  DEBUG mlx5_2: CUDA GPUDirect RDMA is disabled",
-    "port": "Port 8787 is already in use. Perhaps you already have a cluster running? Hosting the HTTP server on "
-    "port 37251 instead",
+    "port": "Port 8787 is already in use. Perhaps you already have a cluster running? Hosting the HTTP server "
+    "on port 37251 instead",
 }
 # What ends them, and what that can be.
 ENDS = {
-    "n1:411:482 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.30.0.8<48213> failed : No route "
-    "to host": ("firewall-ports", "network-unreachable"),
+    "n1:411:482 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.30.0.8<48213> failed : "
+    "No route to host": ("firewall-ports", "network-unreachable"),
     "[rank0]: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 3b000": (
         "duplicate-gpu",
     ),
@@ -83,10 +84,13 @@ def test_a_command_of_the_script_is_known_behind_what_launchers_put_before_a_lin
 
 def test_a_warning_leads_where_what_ended_the_job_can_follow_from_it() -> None:
     name = (
-        "[W304 11:02:16.101 socket.cpp:752] [c10d] The IPv6 network addresses of (node-0.train, 29500) cannot be "
-        "retrieved (gai error: -2 - Name or service not known)."
+        "[W304 11:02:16.101 socket.cpp:752] [c10d] The IPv6 network addresses of (node-0.train, 29500) cannot "
+        "be retrieved (gai error: -2 - Name or service not known)."
     )
-    ended = "DistNetworkError: The client socket has timed out after 600s while trying to connect to (node-0.train, 29500)."
+    ended = (
+        "DistNetworkError: The client socket has timed out after 600s while trying to connect to "
+        "(node-0.train, 29500)."
+    )
     assert diagnose_lines({"log": [name, ended]}).label == "hostname-unresolvable"
     # Ranks had met before NCCL asked for an interface.
     nccl = "gpu-3:901:901 [2] misc/socket.cc:400 NCCL WARN Bootstrap : no socket interface found"
