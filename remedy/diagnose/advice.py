@@ -23,7 +23,7 @@ _LOOKS: dict[str, tuple[str, ...]] = {
     "hostname-unresolvable": ("getent hosts {peer}", "getent hosts {host}"),
     "master-port-in-use": ("ss -ltnp 'sport = :{port}'",),
     "stale-process": ("ps -o pid,user,etime,args -p {pid}",),
-    "disk-full": ("df -h {path}; df -i {path}",),
+    "disk-full": ("quota -s; df -h {quota}", "df -h {path}; df -i {path}"),
     "storage-fault": ("findmnt -T {path}; ls -ld {path}",),
     "env-not-propagated": ("command -v {library}", "ls -l {path}"),
     "missing-library": ("ldconfig -p | grep -F {library}",),
@@ -31,8 +31,48 @@ _LOOKS: dict[str, tuple[str, ...]] = {
     "ipv6-issue": ("ip -6 route get {address}",),
     "ib-misconfig": ("ibv_devinfo -d {device}",),
     "ib-link-fault": ("ping -c 3 {address}", "ip -s link show {interface}"),
-    "gpu-hardware-xid": ("dmesg | grep -i xid",),
+    "gpu-hardware-xid": ("nvidia-smi -q -i {bus}", "dmesg | grep -i xid"),
+    "p2p-acs-iommu": ("nvidia-smi topo -p2p r; lspci -vvv | grep -i acsctl",),
+    "ib-roce-mixed": ("ibv_devinfo -d {device}",),
+    "gdr-peermem": ("lsmod | grep peermem; ibv_devinfo -d {device}", "lsmod | grep peermem"),
+    "memlock-limit": ("ulimit -l",),
+    "nofile-limit": ("ulimit -n",),
+    "shm-too-small": ("df -h /dev/shm",),
+    "stale-shm": ("ls -l /dev/shm; ipcs -m",),
 }
+# What a line names beside what its entry takes out of it, by what the answer is about.
+_ADDRESS = re.compile(
+    r"(?<![\d.])(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?:(?:\]?:|<|, )(?P<port>\d{2,5})\b)?(?![\d.]*\d)"
+)
+_IN_TEXT: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
+    (
+        frozenset(
+            (
+                *("firewall-ports", "network-unreachable", "peer-died-timeout", "wrong-interface"),
+                *("mpi-nic-mismatch", "ib-link-fault", "ib-misconfig", "loopback-hostname"),
+            )
+        ),
+        _ADDRESS,
+    ),
+    (
+        frozenset(
+            ("ib-link-fault", "ib-misconfig", "ib-roce-mixed", "gdr-peermem", "memlock-limit")
+        ),
+        re.compile(r"\b(?P<device>(?:mlx\d|bnxt_re|irdma|efa|rocep|ibp|hfi\d|cxi)_?\w{0,20}\d)\b"),
+    ),
+    (
+        frozenset(("gpu-hardware-xid", "duplicate-gpu", "p2p-acs-iommu")),
+        re.compile(r"\b(?P<bus>(?:[0-9a-fA-F]{4,8}:)[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?)\b"),
+    ),
+    (
+        frozenset(("storage-fault", "disk-full")),
+        re.compile(r"['\"` ](?P<path>/[\w./-]{2,200})"),
+    ),
+    (
+        frozenset(("stale-process", "host-oom", "master-port-in-use")),
+        re.compile(r"\b(?:[Pp]rocess|[Pp][Ii][Dd])[ =:]{1,2}(?P<pid>\d{2,9})\b"),
+    ),
+)
 WAITING = frozenset((COLLECTIVE, RECORDER))
 _DETAIL = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
@@ -45,6 +85,7 @@ NAMED = (
     "interface",
     "device",
     "path",
+    "bus",
     "library",
     "module",
     "pid",
@@ -60,7 +101,7 @@ def look(diagnosis: Diagnosis) -> str | None:
     lines = evidence(diagnosis)
     for template in _LOOKS.get(diagnosis.label, ()):
         for quote in lines:
-            if (command := _filled(template, _details(quote))) is not None:
+            if (command := _filled(template, _details(quote, diagnosis.label))) is not None:
                 return command
     return None
 
@@ -69,7 +110,7 @@ def named(diagnosis: Diagnosis) -> str:
     """Return what the lines that speak for the cause name: "address 10.0.0.9, port 41235, rank 3"."""
     values: dict[str, str] = {}
     for quote in evidence(diagnosis):
-        for name, value in _details(quote).items():
+        for name, value in _details(quote, diagnosis.label).items():
             values.setdefault(name, value)
     return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in NAMED if name in values)
 
@@ -81,7 +122,7 @@ def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
     return (*lead, *next(agreeing, ()))
 
 
-def _details(quote: Quote) -> Mapping[str, str]:
+def _details(quote: Quote, label: str) -> Mapping[str, str]:
     known = {name: value for name, value in quote.details.items() if _PLAIN.fullmatch(value)}
     known.setdefault("library", quote.details.get("name", ""))
     # Who waits in a collective is not who is awaited: a note names that rank.
@@ -89,6 +130,14 @@ def _details(quote: Quote) -> Mapping[str, str]:
         known.setdefault("rank", str(quote.rank))
     if quote.host:
         known.setdefault("on", quote.host)
+    for labels, pattern in _IN_TEXT:
+        if label in labels and (match := pattern.search(quote.text)):
+            # A port belongs to the address beside it.
+            taken = {name: value for name, value in match.groupdict().items() if value}
+            if taken.keys().isdisjoint(known.keys() - {"port"}):
+                known = {**taken, **known}
+    if "quota" in quote.text.lower():
+        known["quota"] = known.get("path", "")
     return {name: value for name, value in known.items() if value}
 
 

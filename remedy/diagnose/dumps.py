@@ -1,4 +1,4 @@
-"""Logs that are no text but a dump of a flight recorder: what each says of its rank."""
+"""Logs that are no text: what the dump of a flight recorder says of its rank, and nothing of any other data."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ def scan_dump(name: str, blocks: Iterable[bytes]) -> LogScan:
         trouble=trouble,
         is_whole=not trouble,
     )
+
+
+def of_no_text(name: str, size: int) -> LogScan:
+    """Return what is read of a file that is no text: nothing, and that it is none.
+
+    Args:
+        name: of the file.
+        size: bytes that were looked at.
+    """
+    return LogScan(name, [], tail="\ufffd", lines=0, size=size, trouble="", is_whole=False)
 
 
 def _event(name: str, rank: int | None, collective: Collective) -> Event:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 
-_GLOO_PORT = re.compile(r"(?P<before>(?:remote|local|peer)[= ]\[[^\]]+\]:)(?P<port>\d{1,5})")
+_GLOO_PORT = re.compile(r"(?:remote|local|peer|connect)[= ]\[[^\]]+\]:(?P<port>\d{1,5})")
 
 
-def unswapped(text: str, details: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Correct the ports that gloo prints without ntohs (gloo/transport/tcp/address.cc)."""
+def unswapped(text: str, details: dict[str, str]) -> dict[str, str]:
+    """Return what a line of gloo names with the port that is meant: gloo prints it without ntohs.
 
-    def corrected(match: re.Match[str]) -> str:
-        return f"{match['before']}{swapped(int(match['port']))}"
+    The line itself stays as it is, so that it can be found (gloo/transport/tcp/address.cc).
 
-    if "gloo" not in text.lower():
-        return text, details
-    new = _GLOO_PORT.sub(corrected, text)
-    if new != text and details.get("port"):
-        details = {**details, "port": str(swapped(int(details["port"])))}
-    return new, details
+    Args:
+        text: the line.
+        details: what was taken out of it.
+    """
+    port = details.get("port", "")
+    if not port or "gloo" not in text.lower():
+        return details
+    if port not in {match["port"] for match in _GLOO_PORT.finditer(text)}:
+        return details
+    return {**details, "port": str(swapped(int(port)))}
 
 
 def swapped(port: int) -> int:

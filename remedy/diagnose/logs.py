@@ -8,10 +8,10 @@ from pathlib import Path
 
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.dumps import scan_dump
+from remedy.diagnose.dumps import of_no_text, scan_dump
 from remedy.diagnose.reader import Source, from_text, is_binary, sources
 from remedy.diagnose.recorder import is_dump
-from remedy.diagnose.scan import blocks_of, index, of_no_text, scan
+from remedy.diagnose.scan import blocks_of, index, scan
 
 
 def diagnose_paths(

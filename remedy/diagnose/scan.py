@@ -25,6 +25,7 @@ from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
 from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step
+from remedy.diagnose.translated import in_english
 from remedy.diagnose.unread import Unread
 from remedy.diagnose.unwrap import unwrapped
 from remedy.diagnose.windows import AROUND, REACH
@@ -128,16 +129,6 @@ def index(without: frozenset[str] = frozenset()) -> Index:
     )
 
 
-def of_no_text(name: str, size: int) -> LogScan:
-    """Return what is read of a file that is no text: nothing, and that it is none.
-
-    Args:
-        name: of the file.
-        size: bytes that were looked at.
-    """
-    return LogScan(name, [], tail="\ufffd", lines=0, size=size, trouble="", is_whole=False)
-
-
 def scan(source: Source, prepared: Index, data: Iterator[bytes] | None = None) -> LogScan:
     """Read one log to its end, or as far as it can be read.
 
@@ -174,7 +165,7 @@ class _Scan:
     def run(self, data: Iterator[bytes]) -> LogScan:
         kept, opening, done, size = b"", b"", 0, 0
         hits: list[tuple[int, int]] = []
-        log = unwrapped(as_lines(data))
+        log = unwrapped(in_english(as_lines(data)))
         for block in log.blocks:
             if not size:
                 opening = block[:OPENING]
@@ -295,7 +286,7 @@ class _Scan:
         if entry.extract and (extracted := compiled(entry.extract).search(text)):
             details |= {key: value for key, value in extracted.groupdict().items() if value}
         if entry.gloo_port:
-            text, details = unswapped(text, details)
+            details = unswapped(text, details)
         line = lines.split(text)
         return Event(
             symptom=entry.id,

@@ -132,3 +132,24 @@ def test_a_loggers_own_lines_are_no_collectors() -> None:
     (lead,) = (diagnose_sources([from_text("log", "\n".join([*nccl, warned]).encode())]).lead,)
     assert lead is not None
     assert lead.host == "gpu02"
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("orted: Kommando nicht gefunden.", "env-not-propagated"),
+        ("orted\N{FULLWIDTH COLON}未找到命令", "env-not-propagated"),
+        ("cp: 写入 '/data/x' 出错: 设备上没有空间", "disk-full"),
+        (
+            "OSError: [Errno 28] Auf dem Gerät ist kein Speicherplatz mehr verfügbar: '/ckpt/a'",
+            "disk-full",
+        ),
+        ("ssh: connect to host gpu02 port 22: Connexion refusée", "ssh-launch-failure"),
+        ("ping: gpu77: 未知的名称或服务", "hostname-unresolvable"),
+    ],
+)
+def test_what_the_system_says_in_another_language(line: str, label: str) -> None:
+    found = diagnose_sources([from_text("log", line.encode())])
+    assert found.label == label
+    assert found.lead is not None
+    assert found.lead.line == 1

