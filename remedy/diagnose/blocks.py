@@ -119,6 +119,8 @@ def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, flo
         yield "fabricmanager-not-running", 0.75
     elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
         yield "gpu-hardware-xid", 0.85
+    elif name in ("Reset Required", "Drain and Reset Recommended") and value == "Yes":
+        yield "gpu-hardware-xid", 0.85
 
 
 def _ports(lines: list[str]) -> Iterator[BlockSign]:

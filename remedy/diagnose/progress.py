@@ -43,7 +43,7 @@ _LEFT = re.compile(
     r"|waiting up to \d+ seconds for all training processes to terminate"
     r"|\btotal (?:\w+ )?time\b|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
     r"|destroy_process_group"
-    r"|startup complete|Started server process|Uvicorn running",
+    r"|startup complete|Started server process|Uvicorn running|OUT_OF_RANGE: End of sequence",
     re.IGNORECASE,
 )
 _WARNING = re.compile(r"\bwarn(?:ing)?s?\b|Warning\b|(?:^|[\[ ])W\d{4} ", re.IGNORECASE)
@@ -59,7 +59,7 @@ _NAMED_SO = re.compile(
     r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
     r"|\bfailures? ?[=:] ?(?:0|none)\b"
     r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py|failed: 0"
-    r"|(?:\w+ ){0,2}\w+(?<!\d) ?[:=] *(?:no|none|n/a|0|false|disabled) *$"
+    r"|(?:\w+ ){0,2}\w+(?<!\d) *[:=] *(?:no|none|n/a|0|false|disabled) *$"
     r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
     re.IGNORECASE,
 )
@@ -69,7 +69,7 @@ _MEANT_WELL = re.compile(
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|Failed to open libibverbs|initializing an OpenFabrics device|loopback address as fallback"
     r"|client socket cannot be|see all help / error messages|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
-    r"|libibverbs: Warning"
+    r"|libibverbs: Warning|create fsnotify watcher"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered",
     re.IGNORECASE,

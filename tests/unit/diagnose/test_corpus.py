@@ -97,6 +97,25 @@ def test_logs_that_strangers_posted(name: str) -> None:
     assert right == all_
 
 
+def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories() -> None:
+    # Many are whole: what stands before a failure, and after it, and runs that ended well.
+    figures = measure(CORPUS.with_name("threads-thirteenth"), leave_out=False).figures()
+    assert figures["host_blamed_wrongly"] == 0
+    assert figures["top1_or_secondary"] >= 0.97, figures["wrong"]
+    right, all_ = figures["calibration"]["certain"]
+    assert right == all_
+
+
+def test_logs_that_were_written_from_what_programs_print() -> None:
+    # By hand, before anything was run on them: ordinary starts, tempting words, every cause. None is of a real job.
+    figures = measure(CORPUS.with_name("written"), leave_out=False).figures()
+    assert figures["logs"] >= 300
+    assert figures["host_blamed_wrongly"] == 0
+    assert figures["top1_or_secondary"] >= 0.97, figures["wrong"]
+    right, all_ = figures["calibration"]["certain"]
+    assert right >= all_ - 1
+
+
 @pytest.mark.parametrize("name", SHORT)
 def test_logs_that_show_little_of_their_causes(name: str) -> None:
     # Excerpts of one line or a few, many of them: what is not there cannot be read.
