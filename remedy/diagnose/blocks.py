@@ -22,6 +22,7 @@ _CA = re.compile(r"^CA '([\w.-]{1,40})'$")
 _VALUE = re.compile(r"^(?P<indent> *)(?P<name>[^:]{1,80}?) *: *(?P<value>.{0,200})$")
 _FIELD = re.compile(rb"^[ \t]+[\w][^:\n]{0,80}:(?: |$)")
 # What is repaired at the next reset, or never.
+_RESETS = ("Reset Required", "Drain and Reset Recommended")
 _REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
 
 
@@ -111,6 +112,8 @@ def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, flo
         yield "gpu-hardware-xid", 0.9
     elif name == "Remapping Failure Occurred" and value == "Yes":
         yield "gpu-hardware-xid", 0.95
+    elif name in _RESETS and value == "Yes":
+        yield "gpu-hardware-xid", 0.85
     elif name in ("Pending", "Pending Page Blacklist", *_REPAIRS) and value == "Yes":
         yield "gpu-hardware-xid", 0.8
     elif "Fabric" in above and (name, value) == ("State", "In Progress"):
@@ -118,8 +121,6 @@ def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, flo
     elif "Fabric" in above and name == "Status" and value not in ("Success", "N/A"):
         yield "fabricmanager-not-running", 0.75
     elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
-        yield "gpu-hardware-xid", 0.85
-    elif name in ("Reset Required", "Drain and Reset Recommended") and value == "Yes":
         yield "gpu-hardware-xid", 0.85
 
 

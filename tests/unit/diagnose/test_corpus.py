@@ -107,7 +107,7 @@ def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories() -> None:
 
 
 def test_logs_that_were_written_from_what_programs_print() -> None:
-    # By hand, before anything was run on them: ordinary starts, tempting words, every cause. None is of a real job.
+    # By hand, before anything was run on them: ordinary starts, tempting words, every cause; no real job.
     figures = measure(CORPUS.with_name("written"), leave_out=False).figures()
     assert figures["logs"] >= 300
     assert figures["host_blamed_wrongly"] == 0
