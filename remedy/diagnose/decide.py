@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,10 @@ from remedy.diagnose.worded import LEAST, leaning, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
-FROM_OUTSIDE = "time-limit"  # the entry of jobs that were ended by a scheduler or a person
+# The entries of jobs that were ended by a scheduler or a person.
+FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
+# What a person sends from a keyboard, whatever the job did until then.
+_BY_HAND = re.compile(r"\bSIGINT\b|got signal: 2\b|Received 2 death signal|\bKeyboardInterrupt\b")
 BARE = 0.58  # the most that an exception without its traceback weighs
 BESIDE = 0.3  # and the most where it decides nothing
 MOVING, QUIET = (
@@ -87,7 +91,7 @@ class _Sorted:
     @property
     def is_ended_from_outside(self) -> bool:
         """Whether a process was killed, or the job ended, by something that the logs do not name."""
-        return bool(self.killed) or any(event.symptom == FROM_OUTSIDE for event in self.failures)
+        return bool(self.killed) or any(event.symptom in FROM_OUTSIDE for event in self.failures)
 
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
@@ -183,11 +187,14 @@ def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
 
 def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     """Answer where a job was ended from outside and nothing else failed; None where something else did."""
-    if {event.symptom for event in events.failures} != {FROM_OUTSIDE}:
+    if not {event.symptom for event in events.failures} <= FROM_OUTSIDE:
         return None
     if events.effects:
         return _answer(events.effects, events.signs, events.effects)
-    if hang := ended_from_outside(scans, events.failures):
+    by_hand = all(_BY_HAND.search(event.text) for event in events.failures)
+    if by_hand and not any(scan.steps for scan in scans):
+        return None
+    if not by_hand and (hang := ended_from_outside(scans, events.failures)):
         return hang
     if any(scan.steps for scan in scans):
         return _ended_at_work(events.failures)

@@ -102,6 +102,7 @@ _STATUS = re.compile(
     r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
 )
 _OF_A_KIND = 0.6
+_WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 # The time ran out in a call that connects.
 _CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")
 _RAN_OUT = re.compile(
@@ -121,6 +122,7 @@ _OF_OTHERS = re.compile(
     r"\[[^\]\n]{1,60}\] ?(?P<text>(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): .+)"
 )
 _NAMED = re.compile(r"(?:[a-z_]\w*\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)\b: .+")
+MOST_BETWEEN = 40  # lines of others between the last frame of a traceback and its exception
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback
 
 
@@ -245,6 +247,15 @@ def last_named(ending: str) -> Raised | None:
     return None
 
 
+def is_warned_of(opening: str) -> bool:
+    """Return whether a logger warned of a traceback: what it raised was caught.
+
+    Args:
+        opening: its first line, with what stands before it.
+    """
+    return bool(_WARNED.search(opening.partition(TRACEBACK.decode())[0]))
+
+
 def reach(opening: str) -> int:
     """Return how many bytes after the first line of a traceback are read.
 
@@ -306,6 +317,7 @@ def _texts(raw: bytes, longest: int = LONGEST) -> list[str]:
 
 def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | None:
     file = code = ""
+    between = 0
     for number, text in enumerate(texts, first):
         end = prefix.end(text)
         if end is None:
@@ -316,7 +328,12 @@ def _end_of(prefix: lines.Prefix, texts: list[str], first: int = 1) -> Raised | 
         elif message.startswith("    ") and message.strip("^~ "):
             code = message.strip()
         if not message or message[0] in " \t|+" or message.startswith("Traceback"):
+            between = 0
             continue
+        # Lines of others can stand between; where many do, the exception itself was never printed.
+        between += 1
+        if between > MOST_BETWEEN:
+            return None
         if _LINE.match(message):
             rest = texts[number - first + 1 :]
             is_empty = message.endswith(":")

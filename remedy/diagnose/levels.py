@@ -57,7 +57,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
             continue
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
-        elif _starts(event) or _only_informs(event):
+        elif _starts(event) or _only_informs(event) or event.details.get("level") == "warning":
             kept.append(_as_hint(event))
         else:
             kept.append(event)

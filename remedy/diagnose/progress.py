@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from remedy.diagnose.catalogue import Role
+from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.exceptions import EXCEPTION, is_named
 from remedy.diagnose.refusals import meaning_of
 from remedy.diagnose.scan import Event, LogScan
@@ -24,15 +24,15 @@ _PROGRESS = re.compile(
     re.IGNORECASE,
 )
 _ENDED_WELL = re.compile(
-    r"(?:training|train|job|run|benchmark|evaluation|test)s? (?:is |was |has )?(?:been )?"
+    r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
     r"|successfully (?:finished|completed)|works well"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b(?!:\d)"
-    r"|(?:^|\n)real\s+\d[\dms.,]*\s*\n\s*user\s"  # time(1), of a program that reports no failure
     r"|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
+    r"|Total wall time: \d"  # LAMMPS
     r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']",
     re.IGNORECASE,
@@ -41,7 +41,8 @@ _ENDED_WELL = re.compile(
 _LEFT = re.compile(
     r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
     r"|waiting up to \d+ seconds for all training processes to terminate"
-    r"|\btotal (?:\w+ )?time\b|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
+    r"|\btotal (?:\w+ )?time\b|\b[Tt]ook (?:total|after \w+)? ?[\d.]+ ?s(?:ec\w*)?\b"
+    r"|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
     r"|destroy_process_group"
     r"|startup complete|Started server process|Uvicorn running|OUT_OF_RANGE: End of sequence",
     re.IGNORECASE,
@@ -97,7 +98,9 @@ def is_text(text: str) -> bool:
 
 def is_progress(line: str) -> bool:
     """Return whether a line reports a step, a loss or a rate."""
-    return bool(_PROGRESS.search(line) or is_step(line)) and not _WENT_WRONG.search(line)
+    if _WENT_WRONG.search(line) or "wandb: " in line:
+        return False
+    return bool(_PROGRESS.search(line) or is_step(line))
 
 
 def is_reassuring(line: str) -> bool:
@@ -131,7 +134,7 @@ def failure_lines(text: str) -> list[str]:
     for line in text.splitlines():
         if is_named(line) or (_went_wrong(line) and not _MEANT_WELL.search(line)):
             failures.append(line)
-        elif is_progress(line):
+        elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()
         elif _NCCL_WENT_ON.search(line):
             failures = [failure for failure in failures if not _OF_NCCL.search(failure)]
@@ -145,7 +148,8 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
         scans: every log of the run; none of them reports a failed or killed rank.
         failures: what speaks for a cause.
     """
-    if not scans or any(event.symptom == EXCEPTION for event in failures):
+    logs = {scan.name: scan for scan in scans}
+    if not scans or any(_was_raised_last(event, logs[event.source]) for event in failures):
         return False
     ends = [scan.tail[-LAST:] for scan in scans]
     if any(map(is_stopped_by_hand, ends)):
@@ -159,6 +163,14 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
     moving = {scan.name for scan in scans if _goes_on(scan, failures)}
     return bool(moving) and {event.source for event in failures} <= moving
+
+
+def _was_raised_last(event: Event, log: LogScan) -> bool:
+    """Return whether a program raised an exception, whatever explains it, and made no step after it."""
+    if event.symptom == EXCEPTION:
+        return True
+    is_clear = event.weight >= CLEAR and is_named(event.text)
+    return is_clear and not any(step.line > event.line for step in log.steps)
 
 
 def shows_an_end(scans: Sequence[LogScan]) -> bool:

@@ -341,7 +341,9 @@ class _Scan:
                 host=first.host,
                 process=self._process(first),
                 time=self._time(exception.text, buffer, begin),
-                details=_local(first) | ({"path": exception.file} if exception.file else {}),
+                details=_local(first)
+                | ({"path": exception.file} if exception.file else {})
+                | ({"level": "warning"} if exceptions.is_warned_of(opening) else {}),
                 causes=exception.causes,
                 meaning="the program raised this exception.",
                 extent=exception.extent,

@@ -28,7 +28,7 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
-    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|args|config)"
+    r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|args|config)|\bwandb: "
     r"|\bnan\b(?! iterations)"
     # What is done before the first step.
     r"|\b(?:loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
