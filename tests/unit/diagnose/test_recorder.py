@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,75 @@ def test_dumps_of_any_shape_are_read_or_refused(value: Any) -> None:
             collectives(pickle.dumps({"entries": entries, "pg_config": {"0": value}}, 2))
         except UsageError:
             continue
+
+
+def _entry(number: int, operation: str, state: str, **more: object) -> dict[str, Any]:
+    name = f"nccl:{operation}"
+    common = {"process_group": ("0", "default_pg"), "is_p2p": False, "input_sizes": [[1024]]}
+    return {**common, "collective_seq_id": number, "profiling_name": name, "state": state, **more}
+
+
+def _written(
+    folder: Path, dumps: Mapping[int, list[dict[str, Any]]], name: str = "trace_{}"
+) -> Path:
+    groups = {
+        "0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"},
+        "2": {"name": "2", "desc": "tp_1", "ranks": "[2, 3]"},
+    }
+    for rank, entries in dumps.items():
+        dump = {"version": "2.5", "pg_config": groups, "pg_status": {}, "entries": entries}
+        (folder / name.format(rank)).write_bytes(pickle.dumps(dump, 2))
+    return folder
+
+
+def test_torch_before_2_4_numbers_its_collectives_otherwise(tmp_path: Path) -> None:
+    def old(number: int, state: str) -> dict[str, Any]:
+        entry = _entry(number, "all_reduce", state)
+        return {**{k: v for k, v in entry.items() if k != "collective_seq_id"}, "seq_id": number}
+
+    dumps = {rank: [old(6, "scheduled")] for rank in (0, 1, 3)} | {2: [old(5, "completed")]}
+    found = diagnose_paths([_written(tmp_path, dumps)])
+    assert any("rank 2 stands at collective 5" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("name", ["nccl_trace_rank_{}", "fr_{}", "dump_{}.pickle"])
+def test_the_rank_is_the_last_number_of_a_dump_s_name(tmp_path: Path, name: str) -> None:
+    dumps = {rank: [_entry(6, "all_reduce", "scheduled")] for rank in (0, 1, 3)}
+    found = diagnose_paths(
+        [_written(tmp_path, {**dumps, 2: [_entry(5, "all_reduce", "completed")]}, name)]
+    )
+    assert any("rank 2 stands at collective 5" in note for note in found.notes)
+
+
+def test_who_waits_in_another_group_is_not_who_is_awaited(tmp_path: Path) -> None:
+    waits = [_entry(6, "all_reduce", "scheduled")]
+    behind = _entry(5, "all_reduce", "completed")
+    tensor = _entry(1, "all_gather", "scheduled", process_group=("2", "tp_1"))
+    found = diagnose_paths(
+        [_written(tmp_path, {0: waits, 1: waits, 2: [behind, tensor], 3: [behind]})]
+    )
+    assert any(note.startswith("rank 3 stands at collective 5") for note in found.notes), (
+        found.notes
+    )
+
+
+def test_a_message_that_nobody_sends_names_who_should(tmp_path: Path) -> None:
+    done = _entry(3, "all_reduce", "completed")
+    waits = _entry(3, "recv 1<-0", "scheduled", is_p2p=True, p2p_seq_id=1)
+    found = diagnose_paths(
+        [_written(tmp_path, {0: [done], 1: [done, waits], 2: [done], 3: [done]})]
+    )
+    assert found.label == "peer-died-timeout"
+    assert any("rank 1 waits for rank 0" in note for note in found.notes)
+
+
+def test_ranks_that_all_wait_in_the_same_leave_what_is_between_them(tmp_path: Path) -> None:
+    waits = [_entry(6, "all_reduce", "started")]
+    found = diagnose_paths([_written(tmp_path, dict.fromkeys(range(4), waits))])
+    assert any("every rank waits in the same collective" in note for note in found.notes)
+    assert "network-unreachable" in [candidate.label for candidate in found.candidates]
+    # Of four, one that has not written a dump can be the one.
+    fewer = tmp_path / "fewer"
+    fewer.mkdir()
+    missing = diagnose_paths([_written(fewer, dict.fromkeys(range(3), waits))])
+    assert any("rank 3 did not say so" in note for note in missing.notes)
