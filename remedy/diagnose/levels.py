@@ -24,6 +24,8 @@ _DEBUG = re.compile(
     r"(?:^|[\s\[|/])(?:DEBUG|TRACE|DIAG|VERBOSE)(?:[\s\]:|/]|$)"
     r"|<(?:debug|trace|info)>|\[(?:debug|trace)\]"
 )
+# As torch's libraries write a warning. Who lost another then goes on, or had ended already.
+_WARNS = re.compile(r"(?:^|[\s:])\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
 _INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
 # What its own program says it did without (Open MPI, and others).
 _IGNORED = re.compile(r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$")
@@ -57,7 +59,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
             continue
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
-        elif _starts(event) or _only_informs(event) or event.details.get("level") == "warning":
+        elif _starts(event) or _only_informs(event) or _warns_of_others(event):
             kept.append(_as_hint(event))
         else:
             kept.append(event)
@@ -74,6 +76,13 @@ def _only_informs(event: Event) -> bool:
     if not _INFORMS.search(event.text) or event.symptom in _written_for(_INFORMS):
         return False
     return not reports_failure(event.text)
+
+
+def _warns_of_others(event: Event) -> bool:
+    """Return whether a warning tells that another is gone, which the end of a good run looks like too."""
+    return event.details.get("level") == "warning" or (
+        event.role is Role.CONSEQUENCE and _WARNS.search(event.text) is not None
+    )
 
 
 def _starts(event: Event) -> bool:

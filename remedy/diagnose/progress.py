@@ -27,7 +27,7 @@ _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
-    r"|successfully (?:finished|completed)|works well"
+    r"|successfully (?:finished|completed)|works well|\bexits successfully\b|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b(?!:\d)"
     r"|# All processes entering MPI_Finalize"
@@ -72,7 +72,10 @@ _MEANT_WELL = re.compile(
     r"|client socket cannot be|see all help / error messages|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
     r"|libibverbs: Warning|create fsnotify watcher"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
-    r"|factory for plugin \w+ when one has already been registered",
+    r"|factory for plugin \w+ when one has already been registered"
+    # torch's heartbeat, where the store left before it; its frames; what its processes say last.
+    r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"
+    r"|Exception raised from (?:recv|send)Bytes at|\bframe #\d+: |destroy_process_group\(\) was not called",
     re.IGNORECASE,
 )
 # What programs print between two steps beside steps.
