@@ -46,6 +46,7 @@ from remedy.diagnose.outlived import without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import (
+    FATAL,
     failure_lines,
     is_stopped_by_hand,
     is_text,
@@ -63,6 +64,7 @@ from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
 # The entries of jobs that were ended by a scheduler or a person.
+SUCCEEDED = "run-succeeded"
 FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
 # What a person sends from a keyboard, whatever the job did until then.
 _BY_HAND = re.compile(r"\bSIGINT\b|got signal: 2\b|Received 2 death signal|\bKeyboardInterrupt\b")
@@ -87,6 +89,7 @@ class _Sorted:
     signs: tuple[Event, ...]
     traces: tuple[Event, ...]
     good: bool
+    succeeded: bool
 
     @property
     def is_ended_from_outside(self) -> bool:
@@ -149,12 +152,15 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
         signs=with_role(Role.SIGN),
         traces=with_role(Role.TRACE),
         good=is_more_than_set_up(with_role(Role.GOOD)),
+        succeeded=any(event.symptom == SUCCEEDED for event in events),
     )
 
 
 def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
-    if is_quiet and went_well(scans, events.failures):
+    # What a run meets while it is taken down, after it stated its success, is no failure of it.
+    is_over = events.succeeded and all(event.weight < FATAL for event in events.failures)
+    if (is_over and not events.killed) or (is_quiet and went_well(scans, events.failures)):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

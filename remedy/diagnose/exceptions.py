@@ -272,6 +272,8 @@ def raised(opening: str, following: bytes) -> Raised | None:
         opening: the first line of the traceback, cleaned.
         following: what stands after this line, from its end on.
     """
+    if f'{TRACEBACK.decode()}:  File "' in opening:
+        return None  # numpy shows where it was imported, below a warning
     if enclosed.is_boxed(opening):
         box = enclosed.below_box(opening, _texts(following, enclosed.LONGEST)[1:])
         if box is None or not _LINE.match(box.text):

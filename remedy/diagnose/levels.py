@@ -12,11 +12,12 @@ from functools import cache
 
 from remedy.diagnose import lines
 from remedy.diagnose.catalogue import Role, catalogue
+from remedy.diagnose.exceptions import is_named
 from remedy.diagnose.progress import reports_failure
 from remedy.diagnose.scan import Event
 
 STARTING = 90.0  # seconds in which a machine starts
-HINT = 0.55  # what is left of the weight of a text that is no failure: it orders what is offered
+HINT = 0.45  # what is left of the weight of a text that is no failure: it orders what is offered
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
 _COMES_UP = frozenset(("ib-link-fault", "network-unreachable", "p2p-acs-iommu", "storage-fault"))
 # As UCX, libfabric, Python's logging, glog and Rust's tracing write it: in capitals or brackets.
@@ -33,12 +34,18 @@ _IGNORED = re.compile(r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$")
 _COMMAND = re.compile(
     r"^\+{1,3} \S|\bCOMMAND=|\bCMD \(|\bproctitle=|\btype=EXECVE\b|Invoked with (?:_raw_params|cmd)="
 )
+# What a script prints of its environment, configure of a host, and a program of its settings.
+_PRINTED = re.compile(
+    r"^(?:declare -x |export )?_?[A-Z][A-Z0-9_]{2,60}=|^checking (?:whether|for) .{1,120}\.\.\. "
+    r"|(?:^|[\] =])\w{0,40}(?:Args|Arguments|Config|Namespace)\(\w{1,60}="
+    r"|(?:\b\w{1,60}=[^,=\n]{1,80}, ){4}|(?:['\"]--[\w-]{2,60}['\"],? (?:['\"][^'\"-][^'\"]{0,80}['\"],? )?){2}"
+)
 # A count of nothing.
 _NONE = re.compile(
     r"(?:counts?|errors?|events?(?: since boot)?|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
     r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?)\b"
 )
-_UPTIME = re.compile(r"^(?:kern\s*:\w+\s*: )?\[ *(\d{1,9}\.\d{6})\] ")
+_UPTIME = re.compile(r"^(?:<\d>)?(?:kern\s*:\w+\s*: )?\[ *(\d{1,9}\.\d{6})\] ")
 
 
 def at_their_level(events: Iterable[Event]) -> list[Event]:
@@ -55,7 +62,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
     for event in events:
         if event.role not in _FAILURES:
             kept.append(event)
-        elif any(pattern.search(event.text) for pattern in (_IGNORED, _COMMAND, _NONE)):
+        elif any(pattern.search(event.text) for pattern in (_IGNORED, _COMMAND, _NONE)) or _is_printed(event):
             continue
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
@@ -70,6 +77,14 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
 def _written_for(level: re.Pattern[str]) -> frozenset[str]:
     """Return the entries that were written for records of a level."""
     return frozenset(entry.id for entry in catalogue() if any(map(level.search, entry.examples)))
+
+
+def _is_printed(event: Event) -> bool:
+    """Return whether a line shows a setting, and not what came of it."""
+    text = lines.split(event.text).text
+    if reports_failure(text) or is_named(text) or event.symptom in _written_for(_PRINTED):
+        return False
+    return _PRINTED.search(text) is not None
 
 
 def _only_informs(event: Event) -> bool:

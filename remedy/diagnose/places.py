@@ -65,7 +65,7 @@ _LESS = 0.3  # what is left of causes between hosts
 _NAMED_SO = CauseWeight(
     label="loopback-hostname",
     weight=0.8,
-    because="a host's own name leads to 127.0.1.1 in /etc/hosts, and its peers were told to connect there",
+    because="a host's own name leads to 127.0.1.1 in /etc/hosts, and its peers connect there",
 )
 
 

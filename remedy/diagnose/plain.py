@@ -223,4 +223,10 @@ ENDED = (
         ("nccl-version-mismatch", 0.3),
         because="the program crashed",
     ),
+    words(
+        r"^(?:\W{0,3}(?:[Ff]atal )?(?:[Ee]rror|ERROR)\W{0,2}:|\[(?:[Ee]rror|ERROR|FATAL)\] "
+        r"|[Aa]ssertion [Ff]ailed\b)",
+        (APPLICATION, 0.56),
+        because="the program itself reports an error, in words of its own",
+    ),
 )

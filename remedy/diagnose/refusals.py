@@ -164,9 +164,9 @@ _MEANINGS = (
     ),
     words(
         r"\b[Bb]ad address\b",
-        ("storage-fault", 0.56),
+        (APPLICATION, 0.56),
         ("gdr-peermem", 0.48),
-        (APPLICATION, 0.4),
+        ("storage-fault", 0.4),
         because="memory that the system was given cannot be used (EFAULT)",
     ),
     words(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import APPLICATION
@@ -65,14 +65,21 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
-def reached_at(scan: LogScan) -> int:
-    """Return the last line of a log on which a service was reached, 0 where none was."""
-    return max((event.line for event in scan.events if event.symptom == REACHED), default=0)
+def answered_in(scan: LogScan) -> Callable[[int, str], bool]:
+    """Return what says of a line of a log whether a later one answers it: a service reached, a name found.
 
+    Args:
+        scan: the log.
+    """
+    latest: dict[str, int] = {}
+    for event in scan.events:
+        if event.symptom in ANSWERS:
+            latest[event.symptom] = max(event.line, latest.get(event.symptom, 0))
 
-def seeks(text: str) -> bool:
-    """Return whether a line is about a connection: that somebody was not reached is refuted when it is."""
-    return bool(_NOT_REACHED.search(text))
+    def is_answered(line: int, text: str) -> bool:
+        return any(line < last and _ANSWERED[name].search(text) for name, last in latest.items())
+
+    return is_answered
 
 
 def goes_on_after(line: int, steps: Iterable[Step], process: Process = None) -> bool:

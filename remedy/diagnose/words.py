@@ -13,7 +13,7 @@ from remedy.diagnose.phase import STEPS, after_steps
 from remedy.diagnose.plain import PUBLIC, Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
-from remedy.diagnose.refuted import reached_at, seeks
+from remedy.diagnose.refuted import answered_in
 from remedy.diagnose.scan import LogScan
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
@@ -78,11 +78,10 @@ def _is_another(words: Words | None, labels: Collection[str], *, of_others: bool
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
     """Yield the last lines of a log back to one that reports progress, each with how many follow it."""
-    reached = reached_at(scan)
+    is_answered = answered_in(scan)
     for after, line in enumerate(reversed(scan.tail.rstrip().splitlines()[-LAST_LINES:])):
         text = lines.without_guesses(line[: lines.WIDEST])
         if is_progress(text):
             return
-        is_refuted = scan.lines - after < reached and seeks(text)
-        if not (is_refuted or is_reassuring(text) or _ELSEWHERE.search(text)):
+        if not (is_answered(scan.lines - after, text) or is_reassuring(text) or _ELSEWHERE.search(text)):
             yield after, text

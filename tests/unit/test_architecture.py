@@ -243,6 +243,7 @@ PATTERNS = {
     "remedy/yaml_text.py": "our own table of plain words of YAML",
     "remedy/answers.py": "the nonce and the words of our own script, escaped",
     "remedy/sentences.py": "a host's name in the inventory, escaped",
+    "remedy/diagnose/translated.py": "our own table of translations, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
     "remedy/transport/slurm/failures.py": "our own table of what Slurm prints",

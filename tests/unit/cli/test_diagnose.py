@@ -41,7 +41,7 @@ def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
         ("np_tensor can not be split by strategy!", "application-error", 3),
         (
             "Unable to resolve hostname to a (local) address. makeDeviceForHostname",
-            "hostname-unresolvable",
+            "loopback-hostname",
             0,
         ),
         ("nothing at all", "unknown", 1),
