@@ -156,11 +156,17 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
     )
 
 
-def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+def _is_well(scans: Sequence[LogScan], events: _Sorted) -> bool:
+    """Return whether the run stated its success, or its end or its steps show it."""
+    # What it meets while it is taken down is no failure of it.
+    if events.succeeded and not events.killed:
+        return all(event.weight < FATAL for event in events.failures)
     is_quiet = not (events.effects or events.killed or events.traces)
-    # What a run meets while it is taken down, after it stated its success, is no failure of it.
-    is_over = events.succeeded and all(event.weight < FATAL for event in events.failures)
-    if (is_over and not events.killed) or (is_quiet and went_well(scans, events.failures)):
+    return is_quiet and went_well(scans, events.failures)
+
+
+def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    if _is_well(scans, events):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

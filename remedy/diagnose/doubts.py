@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
 from remedy.diagnose.hangs import PEER
+from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.progress import failure_lines, reports_failure
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.refuted import goes_on_after
@@ -62,6 +63,8 @@ def _doubts(
             yield "the line reports no failure, and none follows"
         elif not _is_reported(label, events):
             yield "the line only informs, and no other names this cause"
+    if _only_warns(label, lead, events, scans):
+        yield "the line only warns, and no failure follows"
     if any(
         scan.name == lead.file and goes_on_after(lead.line, scan.steps, lead.rank) for scan in scans
     ):
@@ -76,13 +79,26 @@ def _doubts(
         yield f"{earlier.source}:{earlier.line} reports something else that failed long before it"
 
 
+def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterable[LogScan]) -> bool:
+    """Return whether only warnings name a cause, and the log goes on after them and reports no failure."""
+    if any(_names(event, label) and not only_warns(event) for event in events):
+        return False
+    return any(
+        scan.name == lead.file
+        and scan.lines - lead.line > FAR
+        and all(lead.text in line for line in failure_lines(scan.tail))
+        for scan in scans
+    )
+
+
 def _is_reported(label: str, events: Iterable[Event]) -> bool:
     """Return whether a line that does more than inform names a cause clearly."""
-    return any(
-        cause.label == label and cause.weight >= CLEAR and not _INFORMS.search(event.text)
-        for event in events
-        for cause in event.causes
-    )
+    return any(_names(event, label) and not _INFORMS.search(event.text) for event in events)
+
+
+def _names(event: Event, label: str) -> bool:
+    """Return whether a line names a cause clearly."""
+    return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
 
 
 def _is_distinct(label: str, events: Iterable[Event]) -> bool:

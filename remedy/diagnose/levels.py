@@ -29,7 +29,9 @@ _DEBUG = re.compile(
 _WARNS = re.compile(r"(?:^|[\s:])\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
 _INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
 # What its own program says it did without (Open MPI, and others).
-_IGNORED = re.compile(r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$")
+_IGNORED = re.compile(
+    r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$|\b[Ww]ill ignore (?:this |the )?error and continue"
+)
 # A command that somebody gave, and not what it printed: of a shell (set -x), of sudo, cron, audit and Ansible.
 _COMMAND = re.compile(
     r"^\+{1,3} \S|\bCOMMAND=|\bCMD \(|\bproctitle=|\btype=EXECVE\b|Invoked with (?:_raw_params|cmd)="
@@ -62,7 +64,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
     for event in events:
         if event.role not in _FAILURES:
             kept.append(event)
-        elif any(pattern.search(event.text) for pattern in (_IGNORED, _COMMAND, _NONE)) or _is_printed(event):
+        elif is_no_report(event.text, event.symptom):
             continue
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
@@ -79,10 +81,17 @@ def _written_for(level: re.Pattern[str]) -> frozenset[str]:
     return frozenset(entry.id for entry in catalogue() if any(map(level.search, entry.examples)))
 
 
-def _is_printed(event: Event) -> bool:
-    """Return whether a line shows a setting, and not what came of it."""
-    text = lines.split(event.text).text
-    if reports_failure(text) or is_named(text) or event.symptom in _written_for(_PRINTED):
+def is_no_report(line: str, symptom: str = "") -> bool:
+    """Return whether a line shows a command, a setting, a count of 0, or what was ignored, and no failure.
+
+    Args:
+        line: of a log.
+        symptom: the entry that knows it; one that was written for settings reads them.
+    """
+    if any(pattern.search(line) for pattern in (_IGNORED, _COMMAND, _NONE)):
+        return True
+    text = lines.split(line).text
+    if symptom in _written_for(_PRINTED) or reports_failure(text) or is_named(text):
         return False
     return _PRINTED.search(text) is not None
 

@@ -209,6 +209,15 @@ PLAIN = (
         because="somebody could not be reached",
     ),
 )
+# What is about something of a host leaves open what it was (topics.py).
+OWN = words(
+    r"^(?:\d{1,5}: |\[rank\d{1,5}\]: ?)?(?:\W{0,3}(?:[Ff]atal )?(?:[Ee]rror|ERROR)\W{0,2}:|\[(?:[Ee]rror|ERROR|FATAL)\] "
+    r"|[Aa]ssertion [Ff]ailed\b"
+    # Launchers and shells report what is not their own.
+    r"|(?!srun|s?batch|slurm|mpi|prte|orte|ssh|bash|make|kube|docker|ERROR)[a-z][\w.-]{1,40}: [Ee]rror: )",
+    (APPLICATION, 0.56),
+    because="the program itself reports an error, in words of its own",
+)
 # A process that was ended says less than what was said before.
 ENDED = (
     words(
@@ -223,10 +232,5 @@ ENDED = (
         ("nccl-version-mismatch", 0.3),
         because="the program crashed",
     ),
-    words(
-        r"^(?:\W{0,3}(?:[Ff]atal )?(?:[Ee]rror|ERROR)\W{0,2}:|\[(?:[Ee]rror|ERROR|FATAL)\] "
-        r"|[Aa]ssertion [Ff]ailed\b)",
-        (APPLICATION, 0.56),
-        because="the program itself reports an error, in words of its own",
-    ),
+    OWN,
 )

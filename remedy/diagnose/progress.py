@@ -15,6 +15,7 @@ LAST = 6000  # characters at the end of a log that show how it ended
 MOST_LINES = 400  # at the end of a log that are read for warnings
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
+STEPS_AFTER = 2  # an exception, and the job went on
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
 
 _PROGRESS = re.compile(
@@ -29,7 +30,7 @@ _ENDED_WELL = re.compile(
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
     r"|successfully (?:finished|completed)|works well|\bexits successfully\b|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
-    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,3}0\b(?!:\d)"
+    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
     r"|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
     r"|Total wall time: \d"  # LAMMPS
@@ -44,6 +45,7 @@ _LEFT = re.compile(
     r"|\btotal (?:\w+ )?time\b|\b[Tt]ook (?:total|after \w+)? ?[\d.]+ ?s(?:ec\w*)?\b"
     r"|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
     r"|destroy_process_group"
+    r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
     r"|startup complete|Started server process|Uvicorn running|OUT_OF_RANGE: End of sequence",
     re.IGNORECASE,
 )
@@ -73,6 +75,7 @@ _MEANT_WELL = re.compile(
     r"|libibverbs: Warning|create fsnotify watcher"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
+    r"|Failure in hcoll_sharp_base_select|shm_unlink\(/?ucx_shm"
     # torch's heartbeat, where the store left before it; its frames; what its processes say last.
     r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"
     r"|Exception raised from (?:recv|send)Bytes at|\bframe #\d+: |destroy_process_group\(\) was not called",
@@ -173,7 +176,8 @@ def _was_raised_last(event: Event, log: LogScan) -> bool:
     if event.symptom == EXCEPTION:
         return True
     is_clear = event.weight >= CLEAR and is_named(event.text)
-    return is_clear and not any(step.line > event.line for step in log.steps)
+    # One step can be what a program had in its buffer when it ended.
+    return is_clear and sum(step.line > event.line for step in log.steps) < STEPS_AFTER
 
 
 def shows_an_end(scans: Sequence[LogScan]) -> bool:

@@ -117,8 +117,8 @@ _MEANINGS = (
         because="the other end is gone (ECONNRESET)",
     ),
     words(
-        r"[Ss]tale (?:NFS )?file handle|ESTALE|[Tt]ransport endpoint is not connected|[Rr]ead-only file system"
-        r"|[Rr]emote I/O error|[Ii]nput/output error",
+        r"[Ss]tale (?:NFS )?file handle|ESTALE|(?<!:)[Tt]ransport endpoint is not connected"
+        r"|[Rr]ead-only file system|[Rr]emote I/O error|[Ii]nput/output error",
         ("storage-fault", 0.58),
         ("disk-full", 0.3),
         because="a file system failed (EIO, ESTALE, EROFS)",
@@ -246,7 +246,8 @@ _MEANINGS = (
         because="a limit on processes, threads or memory (EAGAIN)",
     ),
     words(
-        r"[Ee]xec format error|[Ii]llegal instruction|SIGILL|ENOEXEC",
+        r"[Ee]xec format error|[Ii]llegal instruction|SIGILL|ENOEXEC"
+        r"|[Ee]xit(?:ed with exit|ed with)? (?:code|status):? 132\b",
         (APPLICATION, 0.5),
         ("multi-python", 0.46),
         because="a program that was built for another machine (ENOEXEC, SIGILL)",

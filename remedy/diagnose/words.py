@@ -9,12 +9,14 @@ from remedy.diagnose import lines
 from remedy.diagnose.context import factors_of, weighed
 from remedy.diagnose.diagnosis import Candidate, Quote
 from remedy.diagnose.job_setting import together
+from remedy.diagnose.levels import is_no_report
 from remedy.diagnose.phase import STEPS, after_steps
-from remedy.diagnose.plain import PUBLIC, Words
+from remedy.diagnose.plain import OWN, PUBLIC, Words
 from remedy.diagnose.progress import is_progress, is_reassuring
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.refuted import answered_in
 from remedy.diagnose.scan import LogScan
+from remedy.diagnose.topics import causes_about
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
 # What a program asked of a service of the web says nothing of the hosts of a job; what it tells is no failure.
@@ -33,7 +35,9 @@ def by_words(scans: Sequence[LogScan]) -> tuple[Quote, tuple[Candidate, ...]] | 
     # What was not read of a log may hold the failure.
     for scan in filter(lambda scan: scan.is_whole, scans):
         matches = [
-            (after, text, words) for after, text in _last_lines(scan) if (words := meaning_of(text))
+            (after, text, words)
+            for after, text in _last_lines(scan)
+            if (words := meaning_of(text)) and not (words is OWN and any(causes_about(text)))
         ]
         # A process that was ended is named only where nothing was said before.
         for after, text, words in sorted(matches, key=lambda line: is_of_an_end(line[2])):
@@ -83,5 +87,10 @@ def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
         text = lines.without_guesses(line[: lines.WIDEST])
         if is_progress(text):
             return
-        if not (is_answered(scan.lines - after, text) or is_reassuring(text) or _ELSEWHERE.search(text)):
+        if not (
+            is_answered(scan.lines - after, text)
+            or is_reassuring(text)
+            or is_no_report(text)
+            or _ELSEWHERE.search(text)
+        ):
             yield after, text

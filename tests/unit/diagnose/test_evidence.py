@@ -171,11 +171,17 @@ def test_an_answer_of_ras_names_the_process_and_is_no_proof_of_health() -> None:
         ("   JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "peer-died-timeout"),
         ("   JobState=COMPLETED Reason=None Dependency=(null)", "unknown"),
         ("12345.0        train OUT_OF_ME+      0:125", "host-oom"),
-        ("# Out of bounds values : 12 FAILED", "gpu-hardware-xid"),
+        ("# Out of bounds values : 12 FAILED", "unknown"),
     ],
 )
 def test_words_of_slurm_and_nccl_tests(line: str, label: str) -> None:
     assert diagnose_lines({"answer": [line]}).label == label
+
+
+def test_wrong_sums_can_be_of_a_gpu_of_an_iommu_or_of_nccl() -> None:
+    diagnosis = diagnose_lines({"log": ["# Out of bounds values : 12 FAILED"]})
+    labels = [candidate.label for candidate in diagnosis.candidates]
+    assert labels == ["gpu-hardware-xid", "p2p-acs-iommu", "application-error"]
 
 
 def test_a_traceback_in_records_of_the_journal_is_read() -> None:

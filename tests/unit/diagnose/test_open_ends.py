@@ -85,7 +85,8 @@ def test_a_step_that_says_done_is_no_end() -> None:
 def test_what_follows_the_last_step_is_no_healthy_run(end: str) -> None:
     diagnosis = diagnose_lines({"log": ["UserWarning: strides do not match", *STEPS, end]})
     assert diagnosis.label != "healthy"
-    assert any(end in note for note in diagnosis.notes)
+    lead = diagnosis.lead.text if diagnosis.lead else ""
+    assert any(end in text for text in (lead, *diagnosis.notes))
 
 
 @pytest.mark.parametrize(
