@@ -99,7 +99,11 @@ def test_logs_that_strangers_posted(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "any_label", "blamed"),
-    [("threads-thirteenth", 0.96, 0), ("threads-fourteenth", 0.9, 1), ("threads-fifteenth", 0.9, 0)],
+    [
+        ("threads-thirteenth", 0.96, 0),
+        ("threads-fourteenth", 0.9, 1),
+        ("threads-fifteenth", 0.9, 0),
+    ],
 )
 def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories(
     name: str, any_label: float, blamed: int
