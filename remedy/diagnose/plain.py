@@ -211,7 +211,8 @@ PLAIN = (
 )
 # What is about something of a host leaves open what it was (topics.py).
 OWN = words(
-    r"^(?:\d{1,5}: |\[rank\d{1,5}\]: ?)?(?:\W{0,3}(?:[Ff]atal )?(?:[Ee]rror|ERROR)\W{0,2}:|\[(?:[Ee]rror|ERROR|FATAL)\] "
+    r"^(?:\d{1,5}: |\[rank\d{1,5}\]: ?)?"
+    r"(?:\W{0,3}(?:[Ff]atal )?(?:[Ee]rror|ERROR)\W{0,2}:|\[(?:[Ee]rror|ERROR|FATAL)\] "
     r"|[Aa]ssertion [Ff]ailed\b"
     # Launchers and shells report what is not their own.
     r"|(?!srun|s?batch|slurm|mpi|prte|orte|ssh|bash|make|kube|docker|ERROR)[a-z][\w.-]{1,40}: [Ee]rror: )",
