@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
 from remedy.diagnose.hangs import PEER
+from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.progress import failure_lines, reports_failure
 from remedy.diagnose.ranking import STEP
@@ -24,8 +25,6 @@ from remedy.diagnose.words import says_otherwise
 # Causes by which somebody suffers from another: what the line itself says in the system's words comes first.
 OF_OTHERS = frozenset((PEER, "hccl-timeout"))
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
-# What programs print at this level is no failure, whatever it speaks for.
-_INFORMS = re.compile(r"\bINFO\b|(?:^|\[)I\d{4} \d\d:\d\d")
 FAR = 40  # lines between a failure and what follows at once from it
 LATE = 20.0  # and seconds
 # A service that does not run proves nothing: many hosts have units that they do not need.
@@ -58,7 +57,7 @@ def _doubts(
     """Yield what speaks against certainty, the clearest first."""
     if not _is_distinct(label, events):
         yield "no line names this cause and no other"
-    if _INFORMS.search(lead.text) and not reports_failure(lead.text):
+    if INFORMS.search(lead.text) and not reports_failure(lead.text):
         if not any(failure_lines(scan.tail) for scan in scans):
             yield "the line reports no failure, and none follows"
         elif not _is_reported(label, events):
@@ -93,7 +92,7 @@ def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterabl
 
 def _is_reported(label: str, events: Iterable[Event]) -> bool:
     """Return whether a line that does more than inform names a cause clearly."""
-    return any(_names(event, label) and not _INFORMS.search(event.text) for event in events)
+    return any(_names(event, label) and not INFORMS.search(event.text) for event in events)
 
 
 def _names(event: Event, label: str) -> bool:

@@ -27,7 +27,7 @@ _DEBUG = re.compile(
 )
 # As torch's libraries write a warning. Who lost another then goes on, or had ended already.
 _WARNS = re.compile(r"(?:^|[\s:])\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
-_INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
+INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
 # What its own program says it did without (Open MPI, and others).
 _IGNORED = re.compile(
     r"\((?:ignored|harmless|non-fatal)\)\W{0,3}$|\b[Ww]ill ignore (?:this |the )?error and continue"
@@ -69,7 +69,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
         elif _DEBUG.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
         elif _starts(event) or _only_informs(event) or _warns_of_others(event):
-            kept.append(_as_hint(event))
+            kept.append(as_hint(event))
         else:
             kept.append(event)
     return kept
@@ -97,7 +97,7 @@ def is_no_report(line: str, symptom: str = "") -> bool:
 
 
 def _only_informs(event: Event) -> bool:
-    if not _INFORMS.search(event.text) or event.symptom in _written_for(_INFORMS):
+    if not INFORMS.search(event.text) or event.symptom in _written_for(INFORMS):
         return False
     return not reports_failure(event.text)
 
@@ -117,6 +117,7 @@ def _starts(event: Event) -> bool:
     return {cause.label for cause in event.causes} <= _COMES_UP
 
 
-def _as_hint(event: Event) -> Event:
+def as_hint(event: Event) -> Event:
+    """Return an event as one that decides nothing, and orders what is offered."""
     causes = (c.model_copy(update={"weight": c.weight * HINT}) for c in event.causes)
     return replace(event, role=Role.SIGN, causes=tuple(causes))

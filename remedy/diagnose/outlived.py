@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from remedy.diagnose import lines
 from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import APPLICATION
-from remedy.diagnose.levels import HINT
+from remedy.diagnose.levels import as_hint
 from remedy.diagnose.scan import Event
 from remedy.diagnose.topics import PEER
 
@@ -94,7 +93,7 @@ def without_outlived(events: Sequence[Event]) -> list[Event]:
         events: of all logs, those of one in the order of its lines.
     """
     ends = [event for event in events if _can_end_a_job(event)]
-    return [_as_hint(event) if _was_outlived(event, ends) else event for event in events]
+    return [as_hint(event) if _was_outlived(event, ends) else event for event in events]
 
 
 def _can_end_a_job(event: Event) -> bool:
@@ -147,8 +146,3 @@ def _clear(event: Event) -> frozenset[str]:
         for cause in event.causes
         if cause.weight >= most - 0.1 and cause.label != APPLICATION
     )
-
-
-def _as_hint(event: Event) -> Event:
-    causes = (cause.model_copy(update={"weight": cause.weight * HINT}) for cause in event.causes)
-    return replace(event, role=Role.SIGN, causes=tuple(causes))

@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,6 +58,23 @@ _SKIPPED = frozenset(
         *(".whl", ".zip", ".tar"),
     )
 )
+
+
+def whole(blocks: Iterator[bytes], most: int) -> tuple[bytes | None, Iterator[bytes]]:
+    """Return a log in one piece, None where it is longer, and all its blocks.
+
+    Args:
+        blocks: of the log.
+        most: bytes that are kept.
+    """
+    start: list[bytes] = []
+    size = 0
+    for block in blocks:
+        start.append(block)
+        size += len(block)
+        if size > most:
+            return None, chain(start, blocks)
+    return b"".join(start), iter(start)
 
 
 @dataclass

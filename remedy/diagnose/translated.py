@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from itertools import chain
 
+from remedy.diagnose.reader import whole
 from remedy.yaml_text import parse_own
 
 LARGEST = (
@@ -30,17 +30,9 @@ def in_english(blocks: Iterator[bytes]) -> Iterator[bytes]:
     Args:
         blocks: of the log.
     """
-    start: list[bytes] = []
-    size = 0
-    for block in blocks:
-        start.append(block)
-        size += len(block)
-        if size > LARGEST:
-            yield from chain(start, blocks)
-            return
-    data = b"".join(start)
-    if not _HINTS.search(data):
-        yield from start
+    data, all_ = whole(blocks, LARGEST)
+    if data is None or not _HINTS.search(data):
+        yield from all_
         return
     english, pattern = _translations()
 

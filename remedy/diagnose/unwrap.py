@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
+
+from remedy.diagnose.reader import whole
 
 NARROW, WIDE = 40, 250  # columns of a terminal
 LARGEST = 1 << 20  # bytes; what is copied from a terminal is no longer
@@ -39,17 +41,11 @@ def unwrapped(blocks: Iterator[bytes]) -> Unwrapped:
     Args:
         blocks: of the log.
     """
-    start: list[bytes] = []
-    size = 0
-    for block in blocks:
-        start.append(block)
-        size += len(block)
-        if size > LARGEST:
-            return Unwrapped(chain(start, blocks))
-    rows = b"".join(start).split(b"\n")
-    width = _width(rows)
+    data, all_ = whole(blocks, LARGEST)
+    rows = [] if data is None else data.split(b"\n")
+    width = _width(rows) if rows else 0
     if not width:
-        return Unwrapped(iter(start))
+        return Unwrapped(all_)
     joined, joins = _joined(rows, width)
     return Unwrapped(iter([b"\n".join(joined)]), joins)
 

@@ -45,7 +45,7 @@ def narrowed(answer: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis | None:
 def leaning(answer: Diagnosis) -> Diagnosis:
     """Answer with the first of several causes of a text where nothing says which of them it is.
 
-    Of texts that no entry was written for this is right twice as often as ``unknown`` (threads.md).
+    It is possible at most; with ``unknown`` the same causes would stand beside it.
     """
     first = answer.candidates[0] if answer.candidates else None
     if answer.label != UNKNOWN or first is None or not first.evidence or first.score < LEANING:
