@@ -46,7 +46,6 @@ from remedy.diagnose.outlived import without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import (
-    FATAL,
     failure_lines,
     is_stopped_by_hand,
     is_text,
@@ -58,13 +57,13 @@ from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
+from remedy.diagnose.succeeded import states_success
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, leaning, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
 # The entries of jobs that were ended by a scheduler or a person.
-SUCCEEDED = "run-succeeded"
 FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
 # What a person sends from a keyboard, whatever the job did until then.
 _BY_HAND = re.compile(r"\bSIGINT\b|got signal: 2\b|Received 2 death signal|\bKeyboardInterrupt\b")
@@ -152,21 +151,13 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
         signs=with_role(Role.SIGN),
         traces=with_role(Role.TRACE),
         good=is_more_than_set_up(with_role(Role.GOOD)),
-        succeeded=any(event.symptom == SUCCEEDED for event in events),
+        succeeded=states_success(events, scans),
     )
 
 
-def _is_well(scans: Sequence[LogScan], events: _Sorted) -> bool:
-    """Return whether the run stated its success, or its end or its steps show it."""
-    # What it meets while it is taken down is no failure of it.
-    if events.succeeded and not events.killed:
-        return all(event.weight < FATAL for event in events.failures)
-    is_quiet = not (events.effects or events.killed or events.traces)
-    return is_quiet and went_well(scans, events.failures)
-
-
 def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
-    if _is_well(scans, events):
+    is_quiet = not (events.effects or events.killed or events.traces)
+    if events.succeeded or (is_quiet and went_well(scans, events.failures)):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

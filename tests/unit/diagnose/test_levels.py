@@ -121,6 +121,23 @@ def test_a_stated_success_excuses_no_rank_that_was_killed() -> None:
     assert diagnose_lines({"log": [SUCCESS, killed]}).label != "healthy"
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        ["OSError: [Errno 28] No space left on device: '/ckpt/checkpoint-0.pt'"],
+        [
+            "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"
+        ],
+        [
+            *(f"iteration {n}/ 90 | lm loss: {n / 7:.4f}" for n in range(40)),
+            "ValueError: no such mask",
+        ],
+    ],
+)
+def test_a_success_excuses_no_run_that_follows_it_in_the_same_log(after: list[str]) -> None:
+    assert diagnose_lines({"log": [*STEPS, SUCCESS, *after]}).label != "healthy"
+
+
 def test_a_name_that_was_answered_later_is_no_fault() -> None:
     lines = [
         "2023-05-16T20:58:52.531906663Z ** server can't find lammps-0.flux.svc: NXDOMAIN",
