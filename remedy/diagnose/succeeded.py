@@ -1,4 +1,4 @@
-"""Runs that state their own success: what stands before it was survived, what follows is how it was taken down."""
+"""Runs that state their own success: they survived what stands before it, and end with what follows."""
 
 from __future__ import annotations
 

@@ -37,6 +37,12 @@ def test_a_store_that_leaves_first_is_how_a_good_run_ends() -> None:
     assert diagnosis.label == "healthy"
 
 
+def test_a_process_that_ended_well_says_nothing_of_another() -> None:
+    well = "[INFO] [launch.py:367:main] Process 2472921 exits successfully."
+    end = "[ERROR] [launch.py:321:sigkill_handler] ['python', 't.py'] exits with return code = 1"
+    assert diagnose_lines({"log": [*STEPS, well, end]}).label != "healthy"
+
+
 def test_a_store_that_is_gone_proves_nothing_by_itself() -> None:
     diagnosis = diagnose_lines({"log": STORE})
     assert diagnosis.label == "unknown"
