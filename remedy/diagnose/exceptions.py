@@ -238,11 +238,14 @@ def without_ignored(text: str) -> str:
 def last_named(ending: str) -> Raised | None:
     """Return the last exception that lines name, with or without a traceback; None where they name none.
 
+    One that a logger warned of was caught.
+
     Args:
         ending: the last lines of a log; ``after`` counts from its last line backwards.
     """
     for number, line in enumerate(reversed(ending.rstrip().splitlines()[-LAST_LINES:])):
-        if match := _ANYWHERE.search(line[: lines.WIDEST]):
+        match = _ANYWHERE.search(line[: lines.WIDEST])
+        if match and not _WARNED.search(line[: match.start(1)]):
             return Raised(match[1], -number, "")
     return None
 

@@ -36,6 +36,7 @@ _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
 # Where nothing follows a step.
 _AFTER_STEPS = (
     (PEER, 0.4, "if it hangs: a rank ended, or waits somewhere else"),
+    (HEALTHY, 0.38, "if it goes on: nothing failed until this line"),
     (APPLICATION, 0.36, "or the program waits for something of its own"),
 )
 # What a start prints that goes no further: the furthest first.

@@ -43,6 +43,13 @@ def test_a_process_that_ended_well_says_nothing_of_another() -> None:
     assert diagnose_lines({"log": [*STEPS, well, end]}).label != "healthy"
 
 
+def test_a_launcher_that_ends_the_rest_saw_another_fail() -> None:
+    well = "[INFO] [launch.py:347:main] Process 3668201 exits successfully."
+    rest = "[INFO] [launch.py:319:sigkill_handler] Killing subprocess 3668202"
+    end = "[INFO] [launch.py:328:sigkill_handler] Main process received SIGTERM, exiting"
+    assert diagnose_lines({"log": [*STEPS, well, rest, end]}).label == "unknown"
+
+
 def test_a_store_that_is_gone_proves_nothing_by_itself() -> None:
     diagnosis = diagnose_lines({"log": STORE})
     assert diagnosis.label == "unknown"
