@@ -102,6 +102,7 @@ _STATUS = re.compile(
     r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
 )
 _OF_A_KIND = 0.6
+JOINED = 12  # bytes between the first line of a traceback and its first frame, where both are one line
 _WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 # The time ran out in a call that connects.
 _CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")
@@ -233,6 +234,16 @@ def without_ignored(text: str) -> str:
             at = -1  # the exception itself, its last line
         kept.append("" if is_inside else line)
     return "\n".join(kept)
+
+
+def is_joined(raw: bytes) -> bool:
+    """Return whether a line holds a traceback to its end, as where a collector or a person joined its lines.
+
+    Args:
+        raw: the line.
+    """
+    frame = raw.partition(TRACEBACK)[2].find(b'File "')
+    return frame >= 0 and frame < JOINED
 
 
 def last_named(ending: str) -> Raised | None:

@@ -110,7 +110,7 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
     (
         re.compile(
             r"init_process_group|[Ii]nitializ(?:ing|e) (?:torch )?distributed|[Ii]nit torch distributed"
-            r"|world_size[=: ]+[2-9]|distributed_init_method|Rendezvous'?ing|MEMBER: \d+/\d+|nnodes"
+            r"|world_size[=: ]+[2-9]|distributed_init_method|Rendezvous'?ing|MEMBER: \d+/\d+|(?<!setting )nnodes"
             r"|server socket has started to listen"
             r"|[Ww]aiting for (?:\w+ ){0,3}(?:nodes?|workers?|ranks?|peers?)\b"
         ),

@@ -25,6 +25,8 @@ _DEBUG = re.compile(
     r"(?:^|[\s\[|/])(?:DEBUG|TRACE|DIAG|VERBOSE)(?:[\s\]:|/]|$)"
     r"|<(?:debug|trace|info)>|\[(?:debug|trace)\]"
 )
+# What a harness records of the commands that it runs, at whatever level.
+_RECORDED = re.compile(r"\b(?:stdout|stderr)\b")
 # As torch's libraries write a warning. Who lost another then goes on, or had ended already.
 _WARNS = re.compile(r"(?:^|[\s:])\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
 INFORMS = re.compile(r"\bINFO\b|(?:^|[\s\[])I\d{4} \d\d:\d\d|\[[Ii](?:nfo)?\]")
@@ -66,7 +68,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
             kept.append(event)
         elif is_no_report(event.text, event.symptom):
             continue
-        elif _DEBUG.search(event.text):
+        elif _DEBUG.search(event.text) and not _RECORDED.search(event.text):
             kept.extend([event] if event.symptom in _written_for(_DEBUG) else [])
         elif _starts(event) or _only_informs(event) or _warns_of_others(event):
             kept.append(as_hint(event))

@@ -18,6 +18,7 @@ STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 STEPS_AFTER = 2  # an exception, and the job went on
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
 
+LAST_STEP = r"^(?!.*\bepoch).{0,80}\b(?:step|iter(?:ation)?)s?\W{1,3}(?P<last>\d{2,12}) ?/ ?(?P=last)\b"
 _PROGRESS = re.compile(
     r"\b(?:step|iter(?:ation)?|epoch|(?<!packet )loss|lr|it/s|s/it|samples|tokens|throughput|acc\d?|ppl)\b"
     r"|\b(?:busbw|algbw)\W{1,4}\d"
@@ -33,10 +34,15 @@ _ENDED_WELL = re.compile(
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
     r"|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
-    r"|Total wall time: \d"  # LAMMPS
+    # LAMMPS, NWChem, VASP, Quantum ESPRESSO, CP2K, GROMACS, NAMD, Gaussian, WRF, HPL, OpenFOAM
+    r"|Total wall time: \d|^ Total times +cpu: +[\d.]+s +wall: |General timing and accounting informations for"
+    r"|^ *JOB DONE\. *$|PROGRAM ENDED AT +\d|Finished mdrun on rank \d|^WallClock: +[\d.]+ +CPUTime: "
+    r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
     r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
-    r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']",
-    re.IGNORECASE,
+    r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
+    # The last of its steps.
+    rf"|{LAST_STEP}",
+    re.IGNORECASE | re.MULTILINE,
 )
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
@@ -129,9 +135,14 @@ def is_stopped_by_hand(text: str) -> bool:
     return text.rstrip().endswith("\n^C")
 
 
+def _ending(text: str) -> str:
+    """Return the last lines of a log: of a line that was cut off nobody can say what it is."""
+    return text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
+
+
 def sent_nothing(text: str) -> bool:
     """Return whether a benchmark at the end of a log reports no bandwidth: its ranks were alone."""
-    return bool(_NOTHING_SENT.search(text[-LAST:]))
+    return bool(_NOTHING_SENT.search(_ending(text)))
 
 
 def failure_lines(text: str) -> list[str]:
@@ -157,7 +168,7 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     logs = {scan.name: scan for scan in scans}
     if not scans or any(_was_raised_last(event, logs[event.source]) for event in failures):
         return False
-    ends = [scan.tail[-LAST:] for scan in scans]
+    ends = [_ending(scan.tail) for scan in scans]
     if any(map(is_stopped_by_hand, ends)):
         return False
     if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
@@ -186,7 +197,7 @@ def shows_an_end(scans: Sequence[LogScan]) -> bool:
     Args:
         scans: every log of the run.
     """
-    ends = [line for scan in scans for line in scan.tail[-LAST:].splitlines()]
+    ends = [line for scan in scans for line in _ending(scan.tail).splitlines()]
     return any(
         _ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
     )

@@ -257,7 +257,9 @@ class _Scan:
         raw = buffer[begin:end]
         if TRACEBACK in raw:
             self._exception(buffer, begin, end)
-            return end
+            # A collector may have joined the lines of a traceback.
+            if not exceptions.is_joined(raw):
+                return end
         held = (self.index.literals[number] for number in sorted(self.index.held(raw)))
         entries = chain.from_iterable(self.index.entries.get(literal, ()) for literal in held)
         symptoms = {e.id: e for e in entries if self.counts[e.id] < _most(e)}
