@@ -25,6 +25,7 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
+from remedy.diagnose.ends import is_stopped_by_hand, says_farewell, sent_nothing, went_well
 from remedy.diagnose.events import (
     events_that_count,
     is_of_launcher,
@@ -45,13 +46,7 @@ from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
-from remedy.diagnose.progress import (
-    failure_lines,
-    is_stopped_by_hand,
-    is_text,
-    sent_nothing,
-    went_well,
-)
+from remedy.diagnose.progress import failure_lines, is_text
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
@@ -296,7 +291,8 @@ def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:
     """Return whether a run came beyond its set-up, and nobody stopped it by hand."""
     if any(is_stopped_by_hand(scan.tail) or sent_nothing(scan.tail) for scan in scans):
         return False
-    return events.good or any(are_moving(scan.steps) for scan in scans)
+    is_moving = any(are_moving(scan.steps) for scan in scans)
+    return events.good or is_moving or (not events.signs and says_farewell(scans))
 
 
 def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis | None:

@@ -102,7 +102,9 @@ _STATUS = re.compile(
     r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
 )
 _OF_A_KIND = 0.6
-JOINED = 12  # bytes between the first line of a traceback and its first frame, where both are one line
+JOINED = (
+    12  # bytes between the first line of a traceback and its first frame, where both are one line
+)
 _WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 # The time ran out in a call that connects.
 _CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")

@@ -17,8 +17,9 @@ from remedy.diagnose.diagnosis import (
     Diagnosis,
     sure,
 )
+from remedy.diagnose.ends import says_farewell, shows_an_end, strange_end
 from remedy.diagnose.job_setting import together
-from remedy.diagnose.progress import shows_an_end, strange_end, was_warned
+from remedy.diagnose.progress import was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import have_stopped
@@ -110,8 +111,8 @@ _STAGES: tuple[tuple[re.Pattern[str], str, tuple[tuple[str, float, str], ...]], 
     (
         re.compile(
             r"init_process_group|[Ii]nitializ(?:ing|e) (?:torch )?distributed|[Ii]nit torch distributed"
-            r"|world_size[=: ]+[2-9]|distributed_init_method|Rendezvous'?ing|MEMBER: \d+/\d+|(?<!setting )nnodes"
-            r"|server socket has started to listen"
+            r"|world_size[=: ]+[2-9]|distributed_init_method|Rendezvous'?ing|MEMBER: \d+/\d+"
+            r"|(?<!setting )nnodes|server socket has started to listen"
             r"|[Ww]aiting for (?:\w+ ){0,3}(?:nodes?|workers?|ranks?|peers?)\b"
         ),
         "before the ranks met",
@@ -182,7 +183,8 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     moving = [scan for scan in scans if scan.steps]
     open_ = [scan for scan in moving if not shows_an_end([scan])]
     strange = next(filter(None, map(strange_end, open_)), "")
-    if not moving or (shows_an_end(scans) and not strange):
+    has_ended = says_farewell(scans) or (shows_an_end(scans) and not strange)
+    if not moving or has_ended:
         return None
     note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"
     if strange:

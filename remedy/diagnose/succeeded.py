@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.progress import FATAL
+from remedy.diagnose.ends import FATAL
 from remedy.diagnose.scan import Event, LogScan
 
 SUCCEEDED = "run-succeeded"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,14 @@ from remedy.plan.splice import spliced
 JOB = Job(run="20260101T000000Z-00000000", nonce="n0nce", by="me@here")
 AGAIN = Job(run="20260103T000000Z-00000000", nonce="n0nce", by="me@here")
 BACK = Job(run="20260102T000000Z-00000000", nonce="n0nce", by="me@here")
+
+
+def shell_of(param: str) -> tuple[str, ...]:
+    """Return the command of a shell; skip the test where this machine does not have it."""
+    shell = tuple(param.split())
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed here")
+    return shell
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from remedy.apply import script
 from remedy.firewall import firewalld
-from tests.unit.host_bench import SHELLS, Bench, statuses
+from tests.unit.host_bench import SHELLS, Bench, shell_of, statuses
 
 OURS = ("set\n", "policy\n", "")
 # Refuses a reload for as long as a file called "refuse" is there, once.
@@ -26,9 +26,9 @@ esac
 class Site:
     """A host: its folder of firewalld, and what the step makes of it."""
 
-    def __init__(self, folder: Path, shell: str) -> None:
+    def __init__(self, folder: Path, shell: tuple[str, ...]) -> None:
         self.folder, self.etc = folder, folder / "firewalld"
-        self.bench = Bench(folder, tuple(shell.split()))
+        self.bench = Bench(folder, shell)
         (folder / "firewall-cmd").write_text(CLIENT.format(folder=folder))
         (folder / "firewall-cmd").chmod(0o755)
         self.bench.prelude = f"PATH={shlex.quote(str(folder))}:$PATH\n"
@@ -50,7 +50,7 @@ class Site:
 def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr(script, "ROOT", str(tmp_path / "state"))
     monkeypatch.setattr(script, "LOG", str(tmp_path / "log"))
-    return Site(tmp_path, request.param)
+    return Site(tmp_path, shell_of(request.param))
 
 
 def test_files_come_and_go(site: Site) -> None:

@@ -1,0 +1,186 @@
+"""How logs end: well, in the middle of their work, by hand, or with words that no program at work prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from remedy.diagnose.catalogue import CLEAR
+from remedy.diagnose.exceptions import EXCEPTION, is_named
+from remedy.diagnose.progress import (
+    MEANT_WELL,
+    MOST_LINES,
+    PROGRESS,
+    WARNING,
+    failure_lines,
+    is_progress,
+)
+from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import are_moving, is_bar_at_its_beginning
+
+LAST = 6000  # characters at the end of a log that show how it ended
+LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
+STRONG = 0.9  # a text of this weight is a failure even where the log goes on
+STEPS_AFTER = 2  # an exception, and the job went on
+FATAL = 0.97  # and of this weight even where the log says that the run was completed
+
+# The last of all steps, and not of those of an epoch.
+_LAST_STEP = (
+    r"^(?!.*\bepoch\D{1,5}(?P<epoch>\d{1,9}) ?/ ?(?!(?P=epoch)\b)\d).{0,80}"
+    r"\b(?:step|iter(?:ation)?)s?\W{1,3}(?P<last>\d{2,12}) ?/ ?(?P=last)\b"
+)
+_ENDED_WELL = re.compile(
+    r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
+    r"(?:finished|completed?|done|succeeded)"
+    r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
+    r"|successfully (?:finished|completed)|works well|\bexits successfully\b|\btraining is done\]"
+    # Slurm writes ExitCode=0:0 of jobs that run, too.
+    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
+    r"|# All processes entering MPI_Finalize"
+    r"|worker group successfully finished|WorkerState\.SUCCEEDED"
+    # LAMMPS, NWChem, VASP, Quantum ESPRESSO, CP2K, GROMACS, NAMD, Gaussian, WRF, HPL, OpenFOAM
+    r"|Total wall time: \d|^ Total times +cpu: +[\d.]+s +wall: |General timing and accounting informations for"
+    r"|^ *JOB DONE\. *$|PROGRAM ENDED AT +\d|Finished mdrun on rank \d|^WallClock: +[\d.]+ +CPUTime: "
+    r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
+    r"|^Figure of Merit\b"  # of the benchmarks of CORAL
+    r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
+    r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
+    r"|\b(?:train )?job success\b"
+    rf"|{_LAST_STEP}",
+    re.IGNORECASE | re.MULTILINE,
+)
+# How programs take leave in other words, and what serves until it is stopped.
+_LEFT = re.compile(
+    r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
+    r"|waiting up to \d+ seconds for all training processes to terminate"
+    r"|\btotal (?:\w+ )?time\b|\b[Tt]ook (?:total|after \w+)? ?[\d.]+ ?s(?:ec\w*)?\b"
+    r"|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
+    r"|destroy_process_group"
+    r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
+    r"|startup complete|Started server process|Uvicorn running|OUT_OF_RANGE: End of sequence",
+    re.IGNORECASE,
+)
+# The last words of a program that says so in its own way, or of the script around it.
+_LAST_WORDS = re.compile(
+    r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
+    r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall)(?: \w+)?[ _]time\b[^\n]{0,24}\d"
+    r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
+    r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
+    r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"
+    r"|^\|[^|\n]{0,60}\|[^\n]{0,200}\d\.\d+[^\n]{0,60}\|\W*$",  # a table of results
+    re.IGNORECASE,
+)
+# One rank alone: nothing was sent, so nothing was proved.
+_NOTHING_SENT = re.compile(r"# Avg bus bandwidth +: 0(?:\.0{1,6})? *$", re.MULTILINE)
+# What programs print between two steps beside steps.
+_AT_WORK = re.compile(
+    r"\b(?:INFO|DEBUG)\b|\b(?:sav(?:ed?|ing)|written|writing)\b|\b(?:eval|valid)\w*\W.*\d|\bloss_?\w*\W{1,2}\d"
+    r"|^\W{0,4}[\w ./-]{1,40}[:=] *-?[\d.]{1,20}%?$",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"\d+")
+
+
+def is_stopped_by_hand(text: str) -> bool:
+    """Return whether the last line of a log is what a terminal shows for Ctrl-C."""
+    return text.rstrip().endswith("\n^C")
+
+
+def _ending(text: str) -> str:
+    """Return the last lines of a log: of a line that was cut off nobody can say what it is."""
+    return text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
+
+
+def sent_nothing(text: str) -> bool:
+    """Return whether a benchmark at the end of a log reports no bandwidth: its ranks were alone."""
+    return bool(_NOTHING_SENT.search(_ending(text)))
+
+
+def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
+    """Return whether the run was completed, or goes on, whatever was printed before.
+
+    Args:
+        scans: every log of the run; none of them reports a failed or killed rank.
+        failures: what speaks for a cause.
+    """
+    logs = {scan.name: scan for scan in scans}
+    if not scans or any(_was_raised_last(event, logs[event.source]) for event in failures):
+        return False
+    ends = [_ending(scan.tail) for scan in scans]
+    if any(map(is_stopped_by_hand, ends)):
+        return False
+    if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
+        return False
+    if any(_ENDED_WELL.search(end) for end in ends):
+        return all(event.weight < FATAL for event in failures)
+    if any(event.weight >= STRONG for event in failures):
+        return False
+    # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
+    moving = {scan.name for scan in scans if _goes_on(scan, failures)}
+    return bool(moving) and {event.source for event in failures} <= moving
+
+
+def _was_raised_last(event: Event, log: LogScan) -> bool:
+    """Return whether a program raised an exception, whatever explains it, and made no step after it."""
+    if event.symptom == EXCEPTION:
+        return True
+    is_clear = event.weight >= CLEAR and is_named(event.text)
+    # One step can be what a program had in its buffer when it ended.
+    return is_clear and sum(step.line > event.line for step in log.steps) < STEPS_AFTER
+
+
+def shows_an_end(scans: Sequence[LogScan]) -> bool:
+    """Return whether a log says that its program was done, or that it serves until somebody stops it.
+
+    Args:
+        scans: every log of the run.
+    """
+    ends = [line for scan in scans for line in _ending(scan.tail).splitlines()]
+    return any(
+        _ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
+    )
+
+
+def says_farewell(scans: Sequence[LogScan]) -> bool:
+    """Return whether each log ends with what a program, or the script around it, says last of all.
+
+    Args:
+        scans: every log of the run.
+    """
+    return bool(scans) and all(map(_says_farewell, scans))
+
+
+def _says_farewell(scan: LogScan) -> bool:
+    lines = [line for line in _ending(scan.tail).splitlines() if line.strip()][-LAST_WORDS:]
+    return any(_LAST_WORDS.search(line) or _ENDED_WELL.search(line) for line in lines)
+
+
+def strange_end(scan: LogScan) -> str:
+    """Return the last line after the last step that a program at work does not print; "" where there is none.
+
+    Args:
+        scan: a log with steps.
+    """
+    lines = scan.tail.splitlines()[-MOST_LINES:]
+    last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
+    known = {_NUMBERS.sub("", line) for line in lines[:last]}
+    for line in reversed(lines[last + 1 :]):
+        is_ordinary = any(
+            pattern.search(line) for pattern in (_AT_WORK, WARNING, MEANT_WELL, _LAST_WORDS)
+        )
+        if any(map(str.isalpha, line)) and not is_ordinary and _NUMBERS.sub("", line) not in known:
+            return line.strip()
+    return ""
+
+
+def _goes_on(scan: LogScan, failures: Sequence[Event]) -> bool:
+    """Return whether a log ends with progress, after the last failure in it."""
+    if not are_moving(scan.steps):
+        return False
+    ends = [scan.tail.rfind(event.text[:80]) for event in failures if event.source == scan.name]
+    last = max(ends, default=-1)
+    after = scan.tail[last:].splitlines()[1:] if last >= 0 else scan.tail.splitlines()
+    return any(
+        PROGRESS.search(line) and not (is_bar_at_its_beginning(line) or is_named(line))
+        for line in after[-5:]
+    )
