@@ -26,7 +26,7 @@ FATAL = 0.97  # and of this weight even where the log says that the run was comp
 
 # The last of all steps, and not of those of an epoch.
 _LAST_STEP = (
-    r"^(?!.*\bepoch\D{1,5}(?P<epoch>\d{1,9}) ?/ ?(?!(?P=epoch)\b)\d).{0,80}"
+    r"^(?!.*\b(?:eval|valid|test|warm))(?!.*\bepoch\D{1,5}(?P<epoch>\d{1,9}) ?/ ?(?!(?P=epoch)\b)\d).{0,80}"
     r"\b(?:step|iter(?:ation)?)s?\W{1,3}(?P<last>\d{2,12}) ?/ ?(?P=last)\b"
 )
 _ENDED_WELL = re.compile(
@@ -63,7 +63,8 @@ _LEFT = re.compile(
 # The last words of a program that says so in its own way, or of the script around it.
 _LAST_WORDS = re.compile(
     r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
-    r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall)(?: \w+)?[ _]time\b[^\n]{0,24}\d"
+    r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall)"
+    r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\b[^\n]{0,24}\d"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
     r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"
