@@ -43,7 +43,7 @@ from remedy.diagnose.hangs import (
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
-from remedy.diagnose.outlived import without_outlived
+from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
@@ -292,7 +292,7 @@ def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:
     if any(is_stopped_by_hand(scan.tail) or sent_nothing(scan.tail) for scan in scans):
         return False
     is_moving = any(are_moving(scan.steps) for scan in scans)
-    return events.good or is_moving or (not events.signs and says_farewell(scans))
+    return events.good or is_moving or (all(map(only_warns, events.signs)) and says_farewell(scans))
 
 
 def _by_last_exception(scans: Iterable[LogScan], events: _Sorted) -> Diagnosis | None:

@@ -64,7 +64,7 @@ _LEFT = re.compile(
 _LAST_WORDS = re.compile(
     r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
     r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall)"
-    r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\b[^\n]{0,24}\d"
+    r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
     r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"
