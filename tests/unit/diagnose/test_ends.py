@@ -1,0 +1,80 @@
+"""How good runs end: programs take leave in many ways, and a log that only stops takes none."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.diagnose.ends import LAST
+from remedy.diagnose.logs import diagnose_lines
+
+START = ["N = 128", "grid of 2 x 2 x 2 ranks"]
+STEPS = [f"step:{step}/3175 val_loss:3.27{step}" for step in range(3160, 3175)]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        ["Finished!", "Total frames: 1024", "Avg per frame: 0.058"],
+        ["real\t0m37.513s", "user\t0m36.063s", "sys\t0m8.566s"],
+        ["; END 2024-11-11 00:51:16"],
+        [" Total times  cpu:      424.3s     wall:      151.4s"],
+        ["Figure of Merit (FOM): nnz_AP / (Setup Phase Time + 3 * Solve Phase Time) 9.7e+08"],
+        ["              0 tests completed and failed residual checks,", "End of Tests."],
+        ["|gsm8k|      3|flexible-extract|     5|exact_match|0.5167|±  |0.0289|"],
+        ["[INFO]: train job success!"],
+        ["Elapsed time: 60.3093"],
+    ],
+)
+def test_a_program_that_takes_leave_ended_well(last: list[str]) -> None:
+    assert diagnose_lines({"log": [*START, *last]}).label == "healthy"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        ["Training init time: 691.540s", "Starting training..."],
+        ["device: 7, Driver API Version: 10.0, Runtime API Version: 10.0"],
+        ["Evaluating iter 10/10"],
+        ["loading the shards is done in a moment"],
+        [],
+    ],
+)
+def test_a_log_that_only_stops_takes_no_leave(last: list[str]) -> None:
+    assert diagnose_lines({"log": [*START, *last]}).label == "unknown"
+
+
+def test_a_farewell_excuses_no_failure() -> None:
+    lines = [*START, "solver: fatal error in the third block", "real\t0m3.1s"]
+    assert diagnose_lines({"log": lines}).label != "healthy"
+
+
+def test_one_log_that_takes_no_leave_leaves_all_open() -> None:
+    logs = {"gpu01.log": [*START, "Elapsed time: 60.3"], "gpu02.log": START}
+    assert diagnose_lines(logs).label == "unknown"
+
+
+def test_the_last_of_its_steps_is_an_end() -> None:
+    assert diagnose_lines({"log": STEPS}).label == "unknown"
+    last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"
+    assert diagnose_lines({"log": [*STEPS, last]}).label == "healthy"
+
+
+@pytest.mark.parametrize(("epoch", "label"), [("2/3", "unknown"), ("3/3", "healthy")])
+def test_the_last_step_of_an_epoch_is_an_end_in_the_last_epoch(epoch: str, label: str) -> None:
+    lines = [f"Epoch {epoch} step {step}/90 loss 0.{step}" for step in range(70, 91)]
+    assert diagnose_lines({"log": lines}).label == label
+
+
+def test_half_a_line_is_not_read() -> None:
+    # Without its beginning, which says that NCCL informs, the line has the words of a failure.
+    informs = (
+        "gpu01:812:812 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : "
+        "libnccl-net.so: cannot open shared object file: No such file or directory"
+    )
+    last = "[after training is done] datetime: 2024-09-22 09:17:12"
+    filling = "x" * (LAST - len(last) - len(informs) // 2)
+    lines = [*START, informs, filling, last]
+    seen = "\n".join(lines)[-LAST:]
+    assert "cannot open" in seen
+    assert "INFO" not in seen
+    assert diagnose_lines({"log": lines}).label == "healthy"
