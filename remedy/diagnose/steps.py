@@ -31,7 +31,7 @@ _NO_STEP = re.compile(
     r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|args|config)|\bwandb: "
     r"|\bnan\b(?! iterations)"
     # What is done before the first step.
-    r"|\b(?:loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
+    r"|\b(?:initiali[sz]ation|loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
