@@ -54,7 +54,7 @@ from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.succeeded import states_success
 from remedy.diagnose.timeline import timeline
-from remedy.diagnose.worded import LEAST, leaning, narrowed, of_words
+from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
@@ -85,11 +85,6 @@ class _Sorted:
     good: bool
     succeeded: bool
 
-    @property
-    def is_ended_from_outside(self) -> bool:
-        """Whether a process was killed, or the job ended, by something that the logs do not name."""
-        return bool(self.killed) or any(event.symptom in FROM_OUTSIDE for event in self.failures)
-
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
@@ -100,8 +95,6 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
-    if not by_role.is_ended_from_outside and (by_role.failures or by_role.effects):
-        diagnosis = leaning(diagnosis)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.

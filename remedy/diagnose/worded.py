@@ -10,7 +10,6 @@ from remedy.diagnose.scan import LogScan
 from remedy.diagnose.words import by_words
 
 LEAST = 0.55  # below it a cause is a candidate, and not the answer
-LEANING = 0.48  # from it on a cause is the answer all the same where nothing else is
 
 
 def of_words(named: tuple[Quote, tuple[Candidate, ...]]) -> Diagnosis:
@@ -40,14 +39,3 @@ def narrowed(answer: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis | None:
     others = tuple(c for c in answer.candidates if c.label != first.label)
     update = {"label": first.label, **sure(score), "lead": lead, "candidates": (first, *others)}
     return answer.model_copy(update=update)
-
-
-def leaning(answer: Diagnosis) -> Diagnosis:
-    """Answer with the first of several causes of a text where nothing says which of them it is.
-
-    It is possible at most; with ``unknown`` the same causes would stand beside it.
-    """
-    first = answer.candidates[0] if answer.candidates else None
-    if answer.label != UNKNOWN or first is None or not first.evidence or first.score < LEANING:
-        return answer
-    return answer.model_copy(update={"label": first.label, **sure(first.score)})
