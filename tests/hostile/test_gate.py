@@ -23,7 +23,7 @@ from remedy.runs.saved import check_machines
 from remedy.spec import load_spec
 from tests.unit import host_bench
 from tests.unit.build import fleet, host_state
-from tests.unit.host_bench import SHELLS, Bench
+from tests.unit.host_bench import SHELLS, Bench, shell_of
 
 
 def key(folder: Path, who: str, purposes: str) -> Path:
@@ -208,7 +208,7 @@ def test_a_host_remembers_each_plan_and_refuses_it_to_any_other_controller(
 ) -> None:
     monkeypatch.setattr(script, "ROOT", str(tmp_path / "var"))
     monkeypatch.setattr(script, "LOG", str(tmp_path / "log"))
-    bench = Bench(tmp_path, tuple(shell.split()))
+    bench = Bench(tmp_path, shell_of(shell))
     file = bench.file("hosts", b"old\n", b"new\n")
 
     def carried_out(job: Job) -> tuple[str, bytes]:

@@ -15,7 +15,7 @@ from remedy.apply.report import HostReport
 from remedy.plan import FileAction, sha256
 from tests.hostile import racer
 from tests.hostile.racer import NAME, SECRET, Ground
-from tests.unit.host_bench import SHELLS, Bench
+from tests.unit.host_bench import SHELLS, Bench, shell_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it acts as another user: it needs root")
 
@@ -39,7 +39,7 @@ def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 @pytest.fixture(params=SHELLS)
 def bench(request: pytest.FixtureRequest, ground: Ground) -> Bench:
-    return Bench(ground.home, tuple(request.param.split()))
+    return Bench(ground.home, shell_of(request.param))
 
 
 def results(report: HostReport) -> list[str]:
