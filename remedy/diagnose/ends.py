@@ -42,7 +42,8 @@ _ENDED_WELL = re.compile(
     r"|Total wall time: \d|^ Total times +cpu: +[\d.]+s +wall: |General timing and accounting informations for"
     r"|^ *JOB DONE\. *$|PROGRAM ENDED AT +\d|Finished mdrun on rank \d|^WallClock: +[\d.]+ +CPUTime: "
     r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
-    r"|^Figure of Merit\b"  # of the benchmarks of CORAL
+    # The benchmarks of CORAL, IO500, those of OSU with the last of their sizes.
+    r"|^Figure of Merit\b|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
     r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b"
@@ -63,10 +64,12 @@ _LEFT = re.compile(
 # The last words of a program that says so in its own way, or of the script around it.
 _LAST_WORDS = re.compile(
     r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
-    r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall)"
+    r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall|test)"
     r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
+    r"|\bruntime(?: \([^)\n]{1,20}\))?\W{1,3}\d|\bfinished: +True\b|^\W*(?:\w+ )?epilog(?:ue)?\b"
+    r"|\bfinal (?:\w+ ){0,3}(?:accuracy|score|loss|results?|model|weights)\b"
     r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"
     r"|^\|[^|\n]{0,60}\|[^\n]{0,200}\d\.\d+[^\n]{0,60}\|\W*$",  # a table of results
     re.IGNORECASE,

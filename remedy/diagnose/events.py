@@ -23,6 +23,10 @@ _OF_A_HOST = re.compile(
     r"|\w{3} +\d{1,2} [\d:]{8} \S{1,80} [\w./-]{1,60}(?:\[\d{1,8}\])?: )[^\n]*\s*\Z"
 )
 
+# Who supervises a program says nothing of what the program says.
+_OF_A_SUPERVISOR = re.compile(
+    r"(?:slurmstepd|srun|mpirun|mpiexec|orterun|prterun|flux-job): |=>> PBS: "
+)
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 # A launcher's exceptions report that something failed, not what.
 _LAUNCHERS = re.compile(
@@ -109,7 +113,11 @@ def without_echoes(
         effects: what ranks print that suffer from another.
         killed: what says that a process was killed: after an exception that is news, on its line the same.
     """
-    known = [event for event in [*effects, *failures] if event.symptom != EXCEPTION]
+    known = [
+        event
+        for event in [*effects, *failures]
+        if event.symptom != EXCEPTION and not _OF_A_SUPERVISOR.match(event.text)
+    ]
     processes = {(event.source, event.line): event.process for event in known}
     same_line = {(event.source, event.line): event.process for event in killed}
     # The lines after an exception are its message, unless they are an exception of their own.

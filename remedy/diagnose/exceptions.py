@@ -108,6 +108,10 @@ JOINED = (
 _WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 # The time ran out in a call that connects.
 _CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")
+# A device is taken from a list by the number of the rank.
+_OF_A_DEVICE = re.compile(
+    r"\b(?:\w*gpus?|\w*devices?|\w*device_ids)\[[^\]\n]{0,40}\brank\b|\b(?:\w*gpus?|\w*devices?)\[[^\]\n]{0,40}_rank\b"
+)
 _RAN_OUT = re.compile(
     r"(?:socket\.timeout|TimeoutError)(?:: (?:\[Errno 110\] )?[Cc\w ]{0,12}timed out)?$"
 )
@@ -186,6 +190,8 @@ class Raised:
     @property
     def _kind(self) -> tuple[str, str] | None:
         """The cause that its kind or its errno speaks for, and why; None where these say nothing."""
+        if _OF_A_DEVICE.search(self.code) and self.text.startswith("IndexError"):
+            return "device-visibility", "a rank takes a device by its number, and sees fewer"
         if _CONNECTS.search(self.code) and _RAN_OUT.match(self.text):
             return "firewall-ports", "the time ran out while it connected"
         label = next((label for pattern, label in _KINDS if pattern.match(self.text)), None)

@@ -29,6 +29,8 @@ _WENT_WRONG = re.compile(
 _NAMED_SO = re.compile(
     r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
     r"|\b[Ss]tandard error\b|\bfailures? ?[=:] ?(?:0|none)\b|\b0 tests completed and failed\b"
+    r"|\b(?:frame|bit|block|symbol|mean|squared|abs(?:olute)?|rel(?:ative)?|max(?:imum)?|avg|average|residual"
+    r"|test|train(?:ing)?|val(?:idation)?|root)[ _-]errors?\b(?=\s*[=:]?\s*-?[\d.])"
     r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py|failed: 0"
     r"|(?:\w+ ){0,2}\w+(?<!\d) *[:=] *(?:no|none|n/a|0|false|disabled) *$"
     r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
@@ -44,7 +46,7 @@ MEANT_WELL = re.compile(
     r"|libibverbs: Warning|create fsnotify watcher"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
-    r"|\[LOG_CAT_\w{1,12}\] |shm_unlink\(/?ucx_shm"
+    r"|unable to find any relevant network interfaces|\[LOG_CAT_\w{1,12}\] |shm_unlink\(/?ucx_shm"
     r"|has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)"
     # torch's heartbeat, where the store left before it; its frames; what its processes say last.
     r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"
