@@ -73,7 +73,8 @@ def race(site: Site, folders: list[Path]) -> Counter[str]:
     lines = [json.loads(line) for line in host.must("cat /var/log/remedy.jsonl").splitlines()]
     runs = [run for run, _ in groupby(line["run"] for line in lines)]
     assert runs
-    assert len(runs) == len(set(runs)), "the steps of two runs are interleaved"
+    steps = "\n".join(json.dumps(line)[:300] for line in lines)
+    assert len(runs) == len(set(runs)), f"the steps of two runs are interleaved:\n{steps}"
     assert ended["changed"], "nobody made the changes"
     assert site.remedy(*APPLY) == 0, "the next run does not find the host in order"
     return ended
