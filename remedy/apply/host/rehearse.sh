@@ -13,7 +13,7 @@ takes_files() { # folder; sets NEAREST: the folder, or what of its path is there
 rehearse() { # guarded strict
     takes_files "$ROOT/runs" || give_up "$NEAREST cannot be written"
     first_line_of "$ROOT/pending"
-    [ -z "$LINE" ] || ! waits "$LINE" || give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    [ -z "$LINE" ] || ! waits "$LINE" || wait_for "$LINE"
     # shellcheck disable=SC2046 # words
     ! alive $(readlink "$ROOT/owner") || give_up "LOCKED $(who)"
     [ -z "$1" ] || [ -z "$2" ] || { [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; } ||

@@ -18,15 +18,21 @@ begin() { # folder...: what files are in that are to be looked at
     # What is made anew is its owner's alone, by the umask.
     [ -z "$known" ] || chmod 700 "$ROOT" "$ROOT/runs" "$DIR"
     first_line_of "$ROOT/pending"
-    [ -z "$LINE" ] || unattended "$LINE" ||
-        give_up "LOCKED run $LINE waits for its confirmation, or for its timer to take it back"
+    [ -z "$LINE" ] || unattended "$LINE" || wait_for "$LINE"
     set_clock
     take
+    # Another run may have come and gone between that look and the lock.
+    first_line_of "$ROOT/pending"
+    [ -z "$LINE" ] || wait_for "$LINE"
     heal
     # Nothing waits to be confirmed, so this is of a run that was cut off while it armed its timer.
     [ ! -e "$UNITS/$BOOT_UNIT" ] || disarm
     [ -z "${HEAD-}" ] || printf '%s\n' "$HEAD" >>"$ROOT/heads"
     { [ -z "${PLAN-}" ] || once; } 2>/dev/null && note - begun 2>/dev/null || give_up "$ROOT cannot be written: $(room "$ROOT")"
+}
+
+wait_for() { # run
+    give_up "LOCKED run $1 waits for its confirmation, or for its timer to take it back"
 }
 
 # A plan serves once on a host, whatever controller brings it: "plans" has the digest and the run of each.

@@ -136,3 +136,20 @@ def test_what_waits_for_a_confirmation_is_taken_back_by_its_id_and_force(
     (folder / "guard").write_text(f"rm {pending}\n")
     assert unlock(run, force=force) == answer
     assert pending.exists() == (answer != "reverted")
+
+
+def test_a_run_that_came_and_went_before_the_lock_is_waited_for(
+    bench: Bench, tmp_path: Path, tools: str
+) -> None:
+    """Between the look whether something waits for its confirmation and the lock, all can happen."""
+    assert tools
+    path = bench.file("hosts", b"old", b"new")
+    # The lock is taken by a link: a moment before it, another run ends, and waits.
+    pending = tmp_path / "var" / "pending"
+    bench.prelude = f"ln() {{ printf 'r7\\n' >{pending}; command ln \"$@\"; }}\n"
+    report = bench.apply()
+    assert report.refused.startswith("LOCKED run r7 waits for its confirmation")
+    assert statuses(report) == ["skipped"]
+    assert path.read_bytes() == b"old"
+    assert pending.read_text() == "r7\n"
+    assert not os.path.lexists(owner(tmp_path))
