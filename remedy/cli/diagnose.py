@@ -92,7 +92,7 @@ def diagnose(
                 confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
             ]
             print_document("diagnosis", body)
-        elif not quiet or diagnosis.label != "healthy":
+        elif not quiet or not is_fine(diagnosis):
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
@@ -109,14 +109,21 @@ def _with_hosts(diagnosis: Diagnosis, options: Options) -> Explanation:
         return with_hosts(diagnosis, session)
 
 
+def is_fine(diagnosis: Diagnosis) -> bool:
+    """Return whether logs show that their run went well, and not only that they hold no failure."""
+    return diagnosis.label == "healthy" and diagnosis.confidence != "possible"
+
+
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
     """Return the exit code of a diagnosis: 0 a cause (or healthy), 3 one without a remedy, 1 unknown.
+
+    What is only possibly healthy is unknown to whoever asks by the exit code.
 
     Args:
         diagnosis: of the logs.
         remedy: the remedy that cures or reports its cause; None for no such remedy.
     """
-    if diagnosis.label == "unknown":
+    if diagnosis.label == "unknown" or (diagnosis.label == "healthy" and not is_fine(diagnosis)):
         return UNKNOWN
     if diagnosis.label == "healthy" or remedy is not None:
         return FOUND

@@ -58,6 +58,9 @@ from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
+STARTED = (
+    "omp-threads"  # what torchrun prints first of all: a start that goes no further has it, too
+)
 # The entries of jobs that were ended by a scheduler or a person.
 FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
 # What a person sends from a keyboard, whatever the job did until then.
@@ -68,6 +71,7 @@ MOVING, QUIET = (
     0.75,
     0.6,
 )  # how sure it is that a run is healthy which goes on, or which shows no failure
+HARMLESS = 0.5  # and one of which only harmless lines are seen
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
 MOST_LOGS = 64  # that are asked for them
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
@@ -340,16 +344,14 @@ def _notes(scans: Iterable[LogScan]) -> list[str]:
 def _with_nothing_worse(
     diagnosis: Diagnosis, events: Sequence[Event], scans: Sequence[LogScan]
 ) -> Diagnosis:
-    """Offer that nothing is wrong, where nothing is known but that a line is harmless by itself."""
+    """Answer that nothing is wrong, possibly, where only lines are seen that are harmless by themselves."""
     harmless = [event for event in events if event.role is Role.HARMLESS]
+    is_warned = any(event.symptom not in (*ANSWERS, STARTED) for event in harmless)
     named = diagnosis.label != UNKNOWN or diagnosis.candidates or diagnosis.lead or diagnosis.notes
-    if named or len(harmless) < len(events) or not harmless or any(map(_fails, scans)):
+    if named or len(harmless) < len(events) or not is_warned or any(map(_fails, scans)):
         return diagnosis
-    reason = "what looks like a failure here is harmless by itself; no line shows how the run ended"
-    candidate = Candidate(
-        label=HEALTHY, score=BESIDE, reason=reason, evidence=(quote(harmless[-1]),)
-    )
-    return diagnosis.model_copy(update={"candidates": (candidate,)})
+    note = "what looks like a failure is harmless by itself; no line shows how the run ended"
+    return Diagnosis(label=HEALTHY, notes=(note,), asides=diagnosis.asides, **sure(HARMLESS))
 
 
 def _fails(scan: LogScan) -> bool:

@@ -44,7 +44,7 @@ _ENDED_WELL = re.compile(
     r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
     # The benchmarks of CORAL, IO500, those of OSU with the last of their sizes.
     r"|^Figure of Merit\b|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
-    r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
+    r"|'train_runtime': \d|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b"
     rf"|{_LAST_STEP}",
@@ -116,12 +116,23 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
         return False
     if any(_ENDED_WELL.search(end) for end in ends):
-        return all(event.weight < FATAL for event in failures)
+        return all(
+            event.weight < FATAL and not _is_after_its_end(event, logs[event.source])
+            for event in failures
+        )
     if any(event.weight >= STRONG for event in failures):
         return False
     # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
     moving = {scan.name for scan in scans if _goes_on(scan, failures)}
     return bool(moving) and {event.source for event in failures} <= moving
+
+
+def _is_after_its_end(event: Event, log: LogScan) -> bool:
+    """Return whether something clear failed below the line by which a program says that it ended well."""
+    ending = _ending(log.tail)
+    last = max((match.end() for match in _ENDED_WELL.finditer(ending)), default=-1)
+    below = len(ending[last:].splitlines()) - 1
+    return last >= 0 and event.weight >= CLEAR and event.line > log.lines - below
 
 
 def _was_raised_last(event: Event, log: LogScan) -> bool:

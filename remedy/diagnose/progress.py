@@ -46,6 +46,7 @@ MEANT_WELL = re.compile(
     r"|libibverbs: Warning|create fsnotify watcher"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
+    r"|slurmstepd: error: (?:common_file_write_uint32s: write pid|Unable to move pid|error unlocking cgroup)"
     r"|unable to find any relevant network interfaces|\[LOG_CAT_\w{1,12}\] |shm_unlink\(/?ucx_shm"
     r"|has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)"
     # torch's heartbeat, where the store left before it; its frames; what its processes say last.

@@ -41,6 +41,7 @@ _HEAD = {
     "unknown": ("Unknown: the logs do not show the cause.", "yellow"),
     "healthy": ("Healthy: the logs show no failure.", "green"),
 }
+_OPEN = ("The logs show no failure, and do not prove that there was none.", "yellow")
 _OTHERS = {"unknown": "Possible", "healthy": "Seen, but not fatal"}
 _STYLES = {
     ConfirmationStatus.CONFIRMED: "green",
@@ -164,7 +165,8 @@ def _candidate(diagnosis: Diagnosis) -> Candidate | None:
 
 def _head(diagnosis: Diagnosis) -> Text:
     if diagnosis.label in _HEAD:
-        words, style = _HEAD[diagnosis.label]
+        is_open = diagnosis.label == "healthy" and diagnosis.confidence == "possible"
+        words, style = _OPEN if is_open else _HEAD[diagnosis.label]
         return Text(words, style=f"bold {style}")
     return Text(diagnosis.label, style="bold red").append(
         f"  {diagnosis.confidence}", style="default"

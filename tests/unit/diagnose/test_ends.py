@@ -78,3 +78,21 @@ def test_half_a_line_is_not_read() -> None:
     assert "cannot open" in seen
     assert "INFO" not in seen
     assert diagnose_lines({"log": lines}).label == "healthy"
+
+
+def test_what_fails_after_a_good_end_is_a_failure() -> None:
+    end = "{'train_runtime': 23328.5, 'train_loss': 0.628, 'epoch': 1.0}"
+    killed = (
+        "Memory cgroup out of memory: Killed process 4503 (python3) total-vm:98304kB, anon-rss:65536kB, "
+        "file-rss:4096kB, shmem-rss:0kB, UID:0 pgtables:256kB oom_score_adj:0"
+    )
+    assert diagnose_lines({"log": [*STEPS, end]}).label == "healthy"
+    assert diagnose_lines({"log": [*STEPS, end, killed]}).label == "host-oom"
+
+
+def test_a_launcher_that_only_started_proves_nothing() -> None:
+    started = (
+        "W0812 22:10:20.876000 183214 torch/distributed/run.py:766] Setting OMP_NUM_THREADS environment "
+        "variable for each process to be 1 in default, to avoid your system being overloaded"
+    )
+    assert diagnose_lines({"log": [started]}).label == "unknown"
