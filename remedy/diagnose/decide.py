@@ -58,9 +58,8 @@ from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
 
-STARTED = (
-    "omp-threads"  # what torchrun prints first of all: a start that goes no further has it, too
-)
+# What torchrun prints first of all: a start that goes no further has it, too.
+STARTED = "omp-threads"
 # The entries of jobs that were ended by a scheduler or a person.
 FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
 # What a person sends from a keyboard, whatever the job did until then.

@@ -50,6 +50,7 @@ _ENDED_WELL = re.compile(
     rf"|{_LAST_STEP}",
     re.IGNORECASE | re.MULTILINE,
 )
+_OF_MLPERF = r"\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
     r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
@@ -57,7 +58,7 @@ _LEFT = re.compile(
     r"|\btotal (?:\w+ )?time\b|\b[Tt]ook (?:total|after \w+)? ?[\d.]+ ?s(?:ec\w*)?\b"
     r"|\bexiting (?:normally|cleanly|gracefully)\b|\bshut(?:ting)? ?down\b"
     r"|destroy_process_group"
-    r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
+    rf"|{_OF_MLPERF}"
     r"|startup complete|Started server process|Uvicorn running|OUT_OF_RANGE: End of sequence",
     re.IGNORECASE,
 )
@@ -67,7 +68,7 @@ _LAST_WORDS = re.compile(
     r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall|test)"
     r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
-    r"|\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"  # MLPerf's scripts
+    rf"|{_OF_MLPERF}"
     r"|\bruntime(?: \([^)\n]{1,20}\))?\W{1,3}\d|\bfinished: +True\b|^\W*(?:\w+ )?epilog(?:ue)?\b"
     r"|\bfinal (?:\w+ ){0,3}(?:accuracy|score|loss|results?|model|weights)\b"
     r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"

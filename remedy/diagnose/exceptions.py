@@ -102,16 +102,13 @@ _STATUS = re.compile(
     r"\s*status = StatusCode\.(?:ABORTED|CANCELLED|DEADLINE_EXCEEDED|UNAVAILABLE)\s*$"
 )
 _OF_A_KIND = 0.6
-JOINED = (
-    12  # bytes between the first line of a traceback and its first frame, where both are one line
-)
+# Bytes between the first line of a traceback and its first frame, where both are one line.
+JOINED = 12
 _WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 # The time ran out in a call that connects.
 _CONNECTS = re.compile(r"\b(?:sock_)?(?:connect|connect_ex|create_connection)\(")
 # A device is taken from a list by the number of the rank.
-_OF_A_DEVICE = re.compile(
-    r"\b(?:\w*gpus?|\w*devices?|\w*device_ids)\[[^\]\n]{0,40}\brank\b|\b(?:\w*gpus?|\w*devices?)\[[^\]\n]{0,40}_rank\b"
-)
+_OF_A_DEVICE = re.compile(r"\b\w*(?:gpus?|devices?|device_ids)\[[^\]\n]{0,40}(?:\b|_)rank\b")
 _RAN_OUT = re.compile(
     r"(?:socket\.timeout|TimeoutError)(?:: (?:\[Errno 110\] )?[Cc\w ]{0,12}timed out)?$"
 )
