@@ -64,7 +64,7 @@ def diagnose(
     \b
     Exit codes: 0 a cause was found (or nothing is wrong)
                 3 a cause that no remedy cures or reports
-                1 unknown
+                1 unknown, or no failure seen and none ruled out
     """
     with errors_shown(verbose=verbose):
         from remedy.errors import UsageError

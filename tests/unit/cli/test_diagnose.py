@@ -46,6 +46,7 @@ def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
         ),
         ("nothing at all", "unknown", 1),
         ("training finished", "healthy", 0),
+        ("WARNING: There was an error initializing an OpenFabrics device.", "healthy", 1),
     ],
 )
 def test_exit_codes_and_document(tmp_path: Path, text: str, label: str, code: int) -> None:
@@ -108,6 +109,15 @@ def test_whoever_reads_no_terminal_is_told_what_takes_long(
     assert result.stderr == f"Reading 2 logs, {size} bytes ...\n"
     quiet = CliRunner().invoke(main, ["diagnose", "-q", str(tmp_path)])
     assert (quiet.stderr, quiet.stdout) == ("", result.stdout), "what failed is shown"
+
+
+def test_what_is_only_possibly_well_is_said_and_no_success(tmp_path: Path) -> None:
+    (log := tmp_path / "train.log").write_text(
+        "WARNING: There was an error initializing an OpenFabrics device.\n"
+    )
+    result = CliRunner().invoke(main, ["diagnose", "--quiet", str(log)])
+    assert result.exit_code == 1
+    assert "show no failure, and do not prove that there was none" in result.stdout
 
 
 def test_quiet_says_nothing_of_a_run_that_is_well(tmp_path: Path) -> None:
