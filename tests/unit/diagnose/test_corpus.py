@@ -108,6 +108,7 @@ def test_logs_that_strangers_posted(name: str) -> None:
         ("threads-eighteenth", 0.93, 1),
         ("threads-nineteenth", 0.9, 0),
         ("threads-twentieth", 0.9, 3),
+        ("threads-twentyfirst", 0.83, 0),
     ],
 )
 def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories(
