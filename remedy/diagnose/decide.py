@@ -46,7 +46,7 @@ from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
-from remedy.diagnose.progress import failure_lines, is_text
+from remedy.diagnose.progress import failure_lines, is_silent_of_failure, is_text
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
@@ -104,7 +104,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
-    diagnosis = _with_nothing_worse(diagnosis, events, scans)
+    diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
     behind = filter(None, (ranks_behind(events),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
@@ -340,21 +340,28 @@ def _notes(scans: Iterable[LogScan]) -> list[str]:
     return troubles + [f"{scan.name}: {text}" for scan in scans for text in scan.unread]
 
 
-def _with_nothing_worse(
+def _with_no_failure(
     diagnosis: Diagnosis, events: Sequence[Event], scans: Sequence[LogScan]
 ) -> Diagnosis:
-    """Answer that nothing is wrong, possibly, where only lines are seen that are harmless by themselves."""
+    """Answer that nothing is wrong, possibly, where nothing else is known and no line reports a failure.
+
+    Either something is seen that is harmless by itself, or each log is long enough to be that of a job at work.
+    """
     harmless = [event for event in events if event.role is Role.HARMLESS]
-    is_warned = any(event.symptom not in (*ANSWERS, STARTED) for event in harmless)
     named = diagnosis.label != UNKNOWN or diagnosis.candidates or diagnosis.lead or diagnosis.notes
-    if named or len(harmless) < len(events) or not is_warned or any(map(_fails, scans)):
+    if named or len(harmless) < len(events) or any(map(_fails, scans)):
         return diagnosis
-    note = "what looks like a failure is harmless by itself; no line shows how the run ended"
+    if any(event.symptom not in (*ANSWERS, STARTED) for event in harmless):
+        note = "what looks like a failure is harmless by itself; no line shows how the run ended"
+    elif all(is_silent_of_failure(scan.tail) for scan in scans):
+        note = "no line reports a failure, and none shows how the run ended: did it fail, or hang?"
+    else:
+        return diagnosis
     return Diagnosis(label=HEALTHY, notes=(note,), asides=diagnosis.asides, **sure(HARMLESS))
 
 
 def _fails(scan: LogScan) -> bool:
-    return bool(failure_lines(scan.tail)) or not scan.is_whole
+    return bool(failure_lines(scan.tail)) or not (scan.is_whole and is_text(scan.tail))
 
 
 def _harmless(events: Iterable[Event]) -> list[str]:

@@ -78,7 +78,7 @@ _KINDS = (
     (re.compile(r".*\[Errno 98\]"), "master-port-in-use"),
     (re.compile(r".*\[Errno 101\]"), "network-unreachable"),
     (re.compile(r".*\[Errno 113\]"), "firewall-ports"),
-    (re.compile(r".*\[Errno (?:5|30|107|108|116|121)\]"), "storage-fault"),
+    (re.compile(r".*\[Errno (?:5|30|107(?=.*/)|108|116|121)\]"), "storage-fault"),
     (re.compile(r"(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|.*\[Errno 12\]"), "host-oom"),
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),

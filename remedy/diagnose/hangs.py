@@ -28,6 +28,8 @@ from remedy.text import clipped, is_number, listed
 PEER = "peer-died-timeout"
 STOPPED = 0.56
 GOES_ON = 0.6  # how sure it is that a run is healthy which shows no end
+AT_WORK = 0.5  # and of which nothing is seen but steps
+MANY = 10  # steps: a job that hangs mostly does so before, or in, its first few
 HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight recorder show where it waits"
 COLLECTIVE = "nccl-watchdog"
 RECORDER = "flight-recorder"
@@ -194,7 +196,16 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     candidates = tuple(
         Candidate(label=label, score=score, reason=reason) for label, score, reason in _AFTER_STEPS
     )
+    if _are_at_work(moving):
+        others = tuple(candidate for candidate in candidates if candidate.label != HEALTHY)
+        return Diagnosis(label=HEALTHY, candidates=others, notes=(note,), **sure(AT_WORK))
     return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
+
+
+def _are_at_work(moving: Sequence[LogScan]) -> bool:
+    """Return whether each log has many steps, and none stopped long before the last line of all logs."""
+    latest = max((scan.time for scan in moving if scan.time is not None), default=None)
+    return all(len(scan.steps) >= MANY and not have_stopped(scan.steps, latest) for scan in moving)
 
 
 def ranks_behind(events: Iterable[Event]) -> str:

@@ -11,6 +11,7 @@ from remedy.diagnose.scan import LogScan
 from remedy.diagnose.steps import is_step
 
 MOST_LINES = 400  # at the end of a log that are read for warnings
+PAGE = 20  # lines; of fewer that report no failure most are the beginning of a start
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
 
 PROGRESS = re.compile(
@@ -25,6 +26,14 @@ _WENT_WRONG = re.compile(
     r"|unable to|cannot|tim(?:ed|ing) out|timeout exceeded)\b",
     re.IGNORECASE,
 )
+# What says nothing by itself, and yet is more than a log in which nothing is reported; and how others say it.
+_SUSPECT = re.compile(
+    r"\bnot found\b|\bno such\b|\bfault\b|\binvalid\b|\billegal\b|^usage: |\bmissing\b|\blost\b|\bunreachable\b"
+    r"|\bstuck\b|\bhangs?\b|\bhung\b|\bcrash|\bcorrupt|\bmismatch|\bdisconnected\b|\bexit(?:ed|ing)?\b\D{0,24}\b[1-9]"
+    r"|\bsignal \d|\btime(?:d out|out)\b|\btraceback\b|\bnan\b|\bbroken\b|\bgave up\b|\bgiving up\b"
+    r"|fehler|erreur|\béchec|错误|失败|錯誤|失敗|エラー|오류|실패|ошибк",
+    re.IGNORECASE,
+)
 # Numbers and names that have the words of a failure: the rest of their line may still report one.
 _NAMED_SO = re.compile(
     r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
@@ -37,7 +46,8 @@ _NAMED_SO = re.compile(
     re.IGNORECASE,
 )
 MEANT_WELL = re.compile(
-    r"err=-3|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
+    r"err=-3|\(ignored\)\s*$"
+    r"|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
     r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|\b(?:[Tt]reat(?:ing|ed)? it as|fall(?:ing|s)? back to|will be (?:ignored|skipped)|mode=abort)\b"
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
@@ -101,6 +111,16 @@ def failure_lines(text: str) -> list[str]:
         elif _NCCL_WENT_ON.search(line):
             failures = [failure for failure in failures if not _OF_NCCL.search(failure)]
     return failures
+
+
+def is_silent_of_failure(text: str) -> bool:
+    """Return whether the end of a log has a page of lines, and no word of a failure in any of them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) >= PAGE and not any(
+        is_named(line)
+        or (not MEANT_WELL.search(line) and (_went_wrong(line) or _SUSPECT.search(line)))
+        for line in lines
+    )
 
 
 def was_warned(scan: LogScan) -> bool:

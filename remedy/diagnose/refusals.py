@@ -111,14 +111,28 @@ _MEANINGS = (
         because="no answer came until the program gave up (EINPROGRESS)",
     ),
     words(
+        r"[Tt]ransport endpoint is not connected(?!: ['\"]?/)",
+        ("peer-died-timeout", 0.55),
+        ("storage-fault", 0.42),
+        because="a connection, or a mount, that is gone (ENOTCONN)",
+    ),
+    words(
         r"[Cc]onnection reset by peer|[Bb]roken pipe|[Cc]onnection closed by|ECONNRESET|EPIPE|[Ss]ocket closed",
         ("peer-died-timeout", 0.58),
         ("firewall-ports", 0.35),
         because="the other end is gone (ECONNRESET)",
     ),
+    # A lock on a file that two ranks open (flock(2)); a file system that keeps no locks (fcntl(2)).
+    words(
+        r"unable to lock file, errno = 11\b",
+        (APPLICATION, 0.58),
+        ("storage-fault", 0.48),
+        because="another process of the job, or an earlier one, has the file open and locked",
+    ),
     words(
         r"[Ss]tale (?:NFS )?file handle|ESTALE|(?<!:)[Tt]ransport endpoint is not connected"
-        r"|[Rr]ead-only file system|[Rr]emote I/O error|[Ii]nput/output error",
+        r"|[Rr]ead-only file system|[Rr]emote I/O error|[Ii]nput/output error"
+        r"|unable to lock file, errno = (?!11\b)\d|[Ff]ile locking failed",
         ("storage-fault", 0.58),
         ("disk-full", 0.3),
         because="a file system failed (EIO, ESTALE, EROFS)",

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.ends import LAST
 from remedy.diagnose.logs import diagnose_lines
 
 START = ["N = 128", "grid of 2 x 2 x 2 ranks"]
 STEPS = [f"step:{step}/3175 val_loss:3.27{step}" for step in range(3160, 3175)]
+PAGE = [f"temperature of cell {cell}: 31{cell} K" for cell in range(30)]
+
+
+def is_possible(diagnosis: Diagnosis) -> bool:
+    """Return whether a run is called healthy, and only possibly so."""
+    return (diagnosis.label, diagnosis.confidence) == ("healthy", "possible")
 
 
 @pytest.mark.parametrize(
@@ -54,15 +61,18 @@ def test_one_log_that_takes_no_leave_leaves_all_open() -> None:
 
 
 def test_the_last_of_its_steps_is_an_end() -> None:
-    assert diagnose_lines({"log": STEPS}).label == "unknown"
+    assert is_possible(diagnose_lines({"log": STEPS}))
     last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"
-    assert diagnose_lines({"log": [*STEPS, last]}).label == "healthy"
+    ended = diagnose_lines({"log": [*STEPS, last]})
+    assert ended.label == "healthy"
+    assert ended.confidence == "likely"
 
 
-@pytest.mark.parametrize(("epoch", "label"), [("2/3", "unknown"), ("3/3", "healthy")])
-def test_the_last_step_of_an_epoch_is_an_end_in_the_last_epoch(epoch: str, label: str) -> None:
+@pytest.mark.parametrize(("epoch", "confidence"), [("2/3", "possible"), ("3/3", "likely")])
+def test_the_last_step_of_an_epoch_is_an_end_in_the_last_epoch(epoch: str, confidence: str) -> None:
     lines = [f"Epoch {epoch} step {step}/90 loss 0.{step}" for step in range(70, 91)]
-    assert diagnose_lines({"log": lines}).label == label
+    diagnosis = diagnose_lines({"log": lines})
+    assert (diagnosis.label, diagnosis.confidence) == ("healthy", confidence)
 
 
 def test_half_a_line_is_not_read() -> None:
@@ -96,3 +106,42 @@ def test_a_launcher_that_only_started_proves_nothing() -> None:
         "variable for each process to be 1 in default, to avoid your system being overloaded"
     )
     assert diagnose_lines({"log": [started]}).label == "unknown"
+
+
+def test_many_steps_are_possibly_a_good_run() -> None:
+    assert diagnose_lines({"log": STEPS[:6]}).label == "unknown"
+    diagnosis = diagnose_lines({"log": STEPS})
+    assert is_possible(diagnosis)
+    assert diagnosis.candidates[0].label == "peer-died-timeout"
+    assert "a job that hangs after its last step looks the same" in diagnosis.notes[0]
+
+
+def test_a_rank_that_stopped_long_before_the_others_is_not_at_work() -> None:
+    def steps(minutes: int) -> list[str]:
+        return [f"2026-11-28 10:{m:02}:00 step {m} loss 0.{m}" for m in range(minutes)]
+
+    assert is_possible(diagnose_lines({"rank0": steps(50), "rank1": steps(50)}))
+    assert diagnose_lines({"rank0": steps(50), "rank1": steps(15)}).label == "unknown"
+
+
+def test_a_page_without_a_word_of_a_failure_is_possibly_a_good_run() -> None:
+    assert is_possible(diagnose_lines({"log": PAGE}))
+    assert diagnose_lines({"log": PAGE[:10]}).label == "unknown"
+    assert diagnose_lines({"log": PAGE, "other": PAGE[:10]}).label == "unknown"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "solver: invalid mesh",
+        "cell 7 was lost",
+        "the solver is stuck",
+        "Fehler beim Lesen",
+        "错误: 内存不足",
+        "gpu01:812:812 [0] NCCL INFO comm 0x56 rank 1 nranks 2 cudaDev 1 - Init START",
+        "server socket has started to listen",
+        "\ufffd" * 100,
+    ],
+)
+def test_a_page_with_one_line_that_is_strange_stays_unknown(line: str) -> None:
+    assert diagnose_lines({"log": [*PAGE, line]}).label == "unknown"

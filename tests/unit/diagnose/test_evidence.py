@@ -88,7 +88,9 @@ def test_a_healthy_host_is_not_called_faulty(output: Path) -> None:
     Adapters, switches, schedulers and other cards are in the tools' form, written down by hand.
     """
     found = diagnose_paths([output])
-    assert found.label == "unknown"
+    # No line of it reports a failure, and it is no log of a run: what it shows proves nothing.
+    assert found.label in ("unknown", "healthy")
+    assert found.confidence in ("none", "possible")
     assert not found.lead
     assert all(candidate.score <= TOPIC for candidate in found.candidates)
 
