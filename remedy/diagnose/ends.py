@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from remedy.diagnose.catalogue import CLEAR
 from remedy.diagnose.exceptions import EXCEPTION, is_named
+from remedy.diagnose.harmless import is_harmless
 from remedy.diagnose.progress import (
-    MEANT_WELL,
     MOST_LINES,
     PROGRESS,
     WARNING,
@@ -181,9 +181,8 @@ def strange_end(scan: LogScan) -> str:
     last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
     known = {_NUMBERS.sub("", line) for line in lines[:last]}
     for line in reversed(lines[last + 1 :]):
-        is_ordinary = any(
-            pattern.search(line) for pattern in (_AT_WORK, WARNING, MEANT_WELL, _LAST_WORDS)
-        )
+        patterns = (_AT_WORK, WARNING, _LAST_WORDS)
+        is_ordinary = is_harmless(line) or any(pattern.search(line) for pattern in patterns)
         if any(map(str.isalpha, line)) and not is_ordinary and _NUMBERS.sub("", line) not in known:
             return line.strip()
     return ""

@@ -6,6 +6,7 @@ import re
 
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import is_named
+from remedy.diagnose.harmless import is_harmless
 from remedy.diagnose.refusals import meaning_of
 from remedy.diagnose.scan import LogScan
 from remedy.diagnose.steps import is_step
@@ -45,27 +46,6 @@ _NAMED_SO = re.compile(
     r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
     re.IGNORECASE,
 )
-MEANT_WELL = re.compile(
-    r"err=-3|\(ignored\)\s*$"
-    r"|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
-    r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
-    r"|\b(?:[Tt]reat(?:ing|ed)? it as|fall(?:ing|s)? back to|will be (?:ignored|skipped)|mode=abort)\b"
-    r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
-    r"|Failed to open libibverbs|initializing an OpenFabrics device|loopback address as fallback"
-    r"|client socket cannot be|see all help / error messages|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
-    r"|libibverbs: Warning|create fsnotify watcher"
-    r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
-    r"|factory for plugin \w+ when one has already been registered"
-    r"|slurmstepd: error: (?:common_file_write_uint32s: write pid|Unable to move pid|error unlocking cgroup)"
-    r"|unable to find any relevant network interfaces|\[LOG_CAT_\w{1,12}\] |shm_unlink\(/?ucx_shm"
-    r"|has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)"
-    # torch's heartbeat, where the store left before it; its frames; what its processes say last.
-    r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"
-    r"|Exception raised from (?:recv|send)Bytes at|\bframe #\d+: |destroy_process_group\(\) was not called",
-    re.IGNORECASE,
-)
-
-
 # What NCCL says once it has its networks, its ranks or its connections: it did without what it missed before.
 _NCCL_WENT_ON = re.compile(
     r"NCCL INFO .{0,160}(?:Using network |Init START|Init COMPLETE|Connected all )"
@@ -87,24 +67,19 @@ def is_progress(line: str) -> bool:
 
 def is_reassuring(line: str) -> bool:
     """Return whether a line has the words of a failure and reports none."""
-    return bool(MEANT_WELL.search(line)) or _went_wrong(line) != bool(_WENT_WRONG.search(line))
-
-
-def _went_wrong(line: str) -> bool:
-    """Return whether a line has the words of a failure, apart from numbers and names that have them."""
-    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(_NAMED_SO.sub(" ", line)))
+    return is_harmless(line) or reports_failure(line) != bool(_WENT_WRONG.search(line))
 
 
 def reports_failure(line: str) -> bool:
     """Return whether a line has the words of a failure, apart from numbers and names that have them."""
-    return _went_wrong(line)
+    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(_NAMED_SO.sub(" ", line)))
 
 
 def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
     for line in text.splitlines():
-        if is_named(line) or (_went_wrong(line) and not MEANT_WELL.search(line)):
+        if is_named(line) or (reports_failure(line) and not is_harmless(line)):
             failures.append(line)
         elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()
@@ -118,7 +93,7 @@ def is_silent_of_failure(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= PAGE and not any(
         is_named(line)
-        or (not MEANT_WELL.search(line) and (_went_wrong(line) or _SUSPECT.search(line)))
+        or (not is_harmless(line) and (reports_failure(line) or _SUSPECT.search(line)))
         for line in lines
     )
 
