@@ -92,7 +92,7 @@ def diagnose(
                 confirmation.model_dump(mode="json") for confirmation in explanation.confirmations
             ]
             print_document("diagnosis", body)
-        elif not quiet or not is_fine(diagnosis):
+        elif not quiet or not diagnosis.is_fine:
             from remedy.report.diagnosis import render_diagnosis
 
             # On a terminal sentences are folded, and a command to copy stays one line however long.
@@ -109,11 +109,6 @@ def _with_hosts(diagnosis: Diagnosis, options: Options) -> Explanation:
         return with_hosts(diagnosis, session)
 
 
-def is_fine(diagnosis: Diagnosis) -> bool:
-    """Return whether logs show that their run went well, and not only that they hold no failure."""
-    return diagnosis.label == "healthy" and diagnosis.confidence != "possible"
-
-
 def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
     """Return the exit code of a diagnosis: 0 a cause (or healthy), 3 one without a remedy, 1 unknown.
 
@@ -123,9 +118,9 @@ def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
         diagnosis: of the logs.
         remedy: the remedy that cures or reports its cause; None for no such remedy.
     """
-    if diagnosis.label == "unknown" or (diagnosis.label == "healthy" and not is_fine(diagnosis)):
+    if diagnosis.label == "unknown" or diagnosis.is_open:
         return UNKNOWN
-    if diagnosis.label == "healthy" or remedy is not None:
+    if diagnosis.is_fine or remedy is not None:
         return FOUND
     return NO_REMEDY
 

@@ -120,6 +120,16 @@ class Diagnosis(Record):
     asides: tuple[str, ...] = ()
     timeline: tuple[Moment, ...] = ()
 
+    @property
+    def is_fine(self) -> bool:
+        """Whether the logs show that their run went well, and not only that they hold no failure."""
+        return self.label == HEALTHY and self.confidence != "possible"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the logs hold no failure, and do not show that there was none."""
+        return self.label == HEALTHY and not self.is_fine
+
     def document(self, *, remedy: str | None, command: str | None) -> dict[str, Any]:
         """Return the JSON document.
 

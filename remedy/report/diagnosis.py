@@ -165,8 +165,7 @@ def _candidate(diagnosis: Diagnosis) -> Candidate | None:
 
 def _head(diagnosis: Diagnosis) -> Text:
     if diagnosis.label in _HEAD:
-        is_open = diagnosis.label == "healthy" and diagnosis.confidence == "possible"
-        words, style = _OPEN if is_open else _HEAD[diagnosis.label]
+        words, style = _OPEN if diagnosis.is_open else _HEAD[diagnosis.label]
         return Text(words, style=f"bold {style}")
     return Text(diagnosis.label, style="bold red").append(
         f"  {diagnosis.confidence}", style="default"
@@ -213,7 +212,7 @@ def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[Rendera
         others = [candidate for candidate in others if candidate.score >= LIKELY][:OTHERS]
     if not others:
         return []
-    title = _OTHERS.get(diagnosis.label, "Less likely")
+    title = "Possible" if diagnosis.is_open else _OTHERS.get(diagnosis.label, "Less likely")
     parts: list[RenderableType] = [Text(""), Text(title, style="bold")]
     for candidate in others:
         reason = Text(candidate.reason, style="dim")
@@ -244,10 +243,12 @@ def _confirmation(confirmation: Confirmation, shown: Collection[str] = ()) -> Te
 def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     """Return what to do, and what to run."""
     label = explanation.diagnosis.label
+    if label == "unknown" or explanation.diagnosis.is_open:
+        condition = "if the run failed or hangs, " if explanation.diagnosis.is_open else ""
+        text = to_paste(f"{condition}{NEXT}", inventory)
+        return [Folded(Text("Next: ", style="bold"), Text(text))]
     if label == "healthy":
         return []
-    if label == "unknown":
-        return [Folded(Text("Next: ", style="bold"), Text(to_paste(NEXT, inventory)))]
     parts: list[RenderableType] = []
     if label == APPLICATION:
         parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))

@@ -118,6 +118,7 @@ def test_what_is_only_possibly_well_is_said_and_no_success(tmp_path: Path) -> No
     result = CliRunner().invoke(main, ["diagnose", "--quiet", str(log)])
     assert result.exit_code == 1
     assert "show no failure, and do not prove that there was none" in result.stdout
+    assert "Next: if the run failed or hangs, give the logs of all ranks" in result.stdout
 
 
 def test_quiet_says_nothing_of_a_run_that_is_well(tmp_path: Path) -> None:
