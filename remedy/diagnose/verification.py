@@ -59,7 +59,9 @@ def explain_verdict(
     left = tuple(c for c in diagnosis.candidates if c.label != APPLICATION)
     diagnosis = diagnosis.model_copy(update={"candidates": left})
     if diagnosis.label in (HEALTHY, APPLICATION):
-        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
+        # Nor does anybody have to be asked how it ended.
+        notes = () if diagnosis.label == HEALTHY else diagnosis.notes
+        diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, "notes": notes, **sure(0.0)})
     explanation = explain(diagnosis, plan, hosts_read, inventory, addresses, now=True)
     if explanation.diagnosis.label == UNKNOWN:
         explanation = _by_culprits(explanation, verdict, plan, inventory)
