@@ -253,4 +253,5 @@ def test_a_user_who_stops_what_acts_for_the_user_costs_seconds_and_not_the_run(
     assert report.finished
     (result,) = report.results.values()
     assert "no answer: it was ended, or took more than 20 s" in result.detail
-    assert (ground.home / NAME).read_bytes() == OLD
+    # Stopped before it wrote, or, on a busy machine, before it answered: the file is whole in either case.
+    assert (ground.home / NAME).read_bytes() in (OLD, NEW)
