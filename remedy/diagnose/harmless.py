@@ -1,4 +1,4 @@
-"""Lines that have the words of a failure and report none: by entries of the catalogue, or by their own wording."""
+"""Lines that have the words of a failure and report none: by the catalogue, or by their own wording."""
 
 from __future__ import annotations
 

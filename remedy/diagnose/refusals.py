@@ -48,7 +48,8 @@ _MEANINGS = (
         because="memory could not be given to an adapter (ENOMEM)",
     ),
     words(
-        r"Cannot allocate memory|ENOMEM|std::bad_alloc"
+        r"Cannot allocate memory|ENOMEM|std::bad_alloc|\bNULL from malloc\b"
+        r"|\bmalloc(?:\(\d{0,12}\))? (?:failed|returned NULL)\b|[Ff]ailed to malloc\b"
         r"|(?<!RESOURCE_EXHAUSTED: )[Oo]ut of (?:host )?memory\b(?!.{0,200}(?:CUDA|GPU|HBM|device))",
         ("host-oom", 0.58),
         ("memlock-limit", 0.4),
