@@ -102,13 +102,15 @@ def test_logs_that_strangers_posted(name: str) -> None:
     [
         ("threads-thirteenth", 0.96, 0),
         ("threads-fourteenth", 0.9, 1),
-        ("threads-fifteenth", 0.9, 0),
+        ("threads-fifteenth", 0.95, 0),
         ("threads-sixteenth", 0.94, 1),
         ("threads-seventeenth", 0.94, 0),
         ("threads-eighteenth", 0.93, 1),
-        ("threads-nineteenth", 0.9, 0),
+        ("threads-nineteenth", 0.94, 0),
         ("threads-twentieth", 0.9, 3),
-        ("threads-twentyfirst", 0.83, 0),
+        ("threads-twentyfirst", 0.97, 0),
+        ("threads-twentysecond", 0.88, 0),
+        ("threads-twentythird", 0.98, 0),
     ],
 )
 def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories(
