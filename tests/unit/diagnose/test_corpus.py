@@ -111,6 +111,7 @@ def test_logs_that_strangers_posted(name: str) -> None:
         ("threads-twentyfirst", 0.97, 0),
         ("threads-twentysecond", 0.88, 0),
         ("threads-twentythird", 0.98, 0),
+        ("threads-twentyfourth", 0.84, 3),
     ],
 )
 def test_logs_of_whole_jobs_that_strangers_left_in_their_repositories(
