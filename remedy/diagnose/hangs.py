@@ -191,14 +191,14 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"
     if strange:
         note = f"{note}; after its last step: {clipped(strange, 160)}"
-    elif any(map(was_warned, scans)):
-        return Diagnosis(label=HEALTHY, notes=(note,), **sure(GOES_ON))
     candidates = tuple(
         Candidate(label=label, score=score, reason=reason) for label, score, reason in _AFTER_STEPS
     )
-    if _are_at_work(moving):
+    is_warned = not strange and any(map(was_warned, scans))
+    if is_warned or _are_at_work(moving):
         others = tuple(candidate for candidate in candidates if candidate.label != HEALTHY)
-        return Diagnosis(label=HEALTHY, candidates=others, notes=(note,), **sure(AT_WORK))
+        certainty = GOES_ON if is_warned else AT_WORK
+        return Diagnosis(label=HEALTHY, candidates=others, notes=(note,), **sure(certainty))
     return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
 
 

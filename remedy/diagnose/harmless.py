@@ -9,6 +9,8 @@ from remedy.diagnose.catalogue import Role, Symptom, catalogue
 
 _MEANT_WELL = re.compile(
     r"err=-3|\(ignored\)\s*$"
+    # What Python's module of warnings prints.
+    r"|\.py:\d{1,6}: \w{0,40}Warning: "
     r"|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
     r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|\b(?:[Tt]reat(?:ing|ed)? it as|fall(?:ing|s)? back to|will be (?:ignored|skipped)|mode=abort)\b"
