@@ -20,6 +20,7 @@ from remedy.diagnose.diagnosis import (
     Explanation,
     sure,
 )
+from remedy.diagnose.hangs import PEER
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import MEETING_PORTS
 from remedy.plan import Change, Finding, FindingKind, Plan
@@ -29,8 +30,26 @@ CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
 LEFT = 0.5  # where the hosts speak against it, or what is left where they speak against another
 
+BORNE_OUT = 0.7  # a cause that hosts show, and that no line of the logs speaks for by itself
+
 # A switch or a router on the way can be the place of these, and no host would show it.
 BETWEEN = frozenset(("mtu-mismatch", "network-unreachable"))
+# These are of the job: a process that died, what its environment or its containers gave it, what it freed.
+OF_THE_JOB = frozenset(
+    (
+        PEER,
+        "rank-mismatch",
+        "wrong-interface",
+        "env-not-propagated",
+        "device-visibility",
+        "shm-too-small",
+        "stale-shm",
+        "disk-full",
+        "host-oom",
+    )
+)
+# Answers that say no more than that somebody else has the cause.
+_ELSEWHERE = frozenset((UNKNOWN, PEER))
 
 
 def confirm(
@@ -65,11 +84,14 @@ def settled(
     """
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     order = (ConfirmationStatus.CONFIRMED, ConfirmationStatus.OPEN, ConfirmationStatus.REFUTED)
+    is_vague = diagnosis.label in _ELSEWHERE and diagnosis.confidence in ("none", "possible")
 
     def place(candidate: Candidate) -> tuple[bool, int, float]:
-        # What no line speaks for is looked at on the hosts, and stays behind what one does.
+        # What no line speaks for is looked at on the hosts, and stays behind what one does: unless that only
+        # says that the cause is somewhere else.
         status = order.index(by_label[candidate.label].status)
-        return is_alternative(candidate), status, -candidate.score
+        is_behind = is_alternative(candidate) and not (is_vague and status == 0)
+        return is_behind, status, -candidate.score
 
     candidates = tuple(sorted(diagnosis.candidates, key=place))
     first = by_label[candidates[0].label] if candidates else None
@@ -79,7 +101,7 @@ def settled(
     lead = best.evidence[0] if best.evidence else diagnosis.lead
     update = {
         "label": best.label,
-        **sure(CONFIRMED),
+        **sure(BORNE_OUT if is_alternative(best) else CONFIRMED),
         "lead": lead,
         "candidates": candidates,
     }
@@ -186,6 +208,8 @@ def _open_evidence(
     others = [finding for finding in findings if finding.kind is not FindingKind.REPORT]
     if label in BETWEEN and number and not others:
         return (f"no sign of it on {counted(number, 'host')}: it may be between them",)
+    if label in OF_THE_JOB and number and not others:
+        return (f"no sign of it on {counted(number, 'host')} now: it may be of the job alone",)
     unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
     ports = tuple(
         f"port {port} is no launcher's usual one, and was not checked: ss -ltnp 'sport = :{port}'"

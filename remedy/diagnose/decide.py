@@ -25,7 +25,13 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
-from remedy.diagnose.ends import is_stopped_by_hand, says_farewell, sent_nothing, went_well
+from remedy.diagnose.ends import (
+    doubtful_end,
+    is_stopped_by_hand,
+    says_farewell,
+    sent_nothing,
+    went_well,
+)
 from remedy.diagnose.events import (
     events_that_count,
     is_of_launcher,
@@ -46,17 +52,18 @@ from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
-from remedy.diagnose.progress import failure_lines, is_silent_of_failure, is_text
+from remedy.diagnose.progress import failure_lines, is_text
 from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
 from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.succeeded import states_success
+from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
-from remedy.text import is_number
+from remedy.text import clipped, is_number
 
 # What torchrun prints first of all: a start that goes no further has it, too.
 STARTED = "omp-threads"
@@ -72,6 +79,7 @@ MOVING, QUIET = (
 )  # how sure it is that a run is healthy which goes on, or which shows no failure
 HARMLESS = 0.5  # and one of which only harmless lines are seen
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
+SAID = 160  # characters of a line that are shown
 MOST_LOGS = 64  # that are asked for them
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -102,6 +110,8 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
+    if diagnosis.is_fine and not by_role.succeeded:
+        diagnosis = _with_a_good_end(diagnosis, scans)
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
@@ -116,6 +126,19 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         ),
     }
     return diagnosis.model_copy(update=update)
+
+
+def _with_a_good_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
+    """Answer that nobody knows where a log says that its run ended well, and something else below."""
+    line = next(filter(None, map(doubtful_end, scans)), "")
+    if not line:
+        return diagnosis
+    candidates = (
+        Candidate(label=HEALTHY, score=0.45, reason="it says that it ended well"),
+        Candidate(label=APPLICATION, score=0.4, reason="or it ended with an error of its own"),
+    )
+    note = f"it does not end like a good run: {clipped(line, SAID)}"
+    return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
 
 
 def _failing(scans: Sequence[LogScan]) -> str:

@@ -16,7 +16,8 @@ from remedy.diagnose.progress import (
     is_progress,
 )
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import are_moving, is_bar_at_its_beginning
+from remedy.diagnose.steps import are_moving, have_stopped, is_bar_at_its_beginning
+from remedy.diagnose.suspect import is_suspect
 
 LAST = 6000  # characters at the end of a log that show how it ended
 LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
@@ -169,6 +170,24 @@ def says_farewell(scans: Sequence[LogScan]) -> bool:
 def _says_farewell(scan: LogScan) -> bool:
     lines = [line for line in _ending(scan.tail).splitlines() if line.strip()][-LAST_WORDS:]
     return any(_LAST_WORDS.search(line) or _ENDED_WELL.search(line) for line in lines)
+
+
+def doubtful_end(scan: LogScan) -> str:
+    """Return the last line by which a log does not end like that of a good run; "" where there is none.
+
+    Lines count from the first by which a program takes leave, or makes the last of its steps, on. Words that
+    programs also say when they are stopped are none long after the last step.
+
+    Args:
+        scan: a log that shows an end.
+    """
+    lines = [line for line in _ending(scan.tail).splitlines() if line.strip()]
+    signs = (_ENDED_WELL, _LAST_WORDS, _LEFT)
+    first = next((at for at, line in enumerate(lines) if any(s.search(line) for s in signs)), None)
+    last = [] if first is None else lines[first:]
+    if last and have_stopped(scan.steps, scan.time) and not any(map(_ENDED_WELL.search, last)):
+        return last[-1].strip()
+    return next((line.strip() for line in reversed(last) if is_suspect(line)), "")
 
 
 def strange_end(scan: LogScan) -> str:

@@ -19,10 +19,11 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.ends import says_farewell, shows_an_end, strange_end
 from remedy.diagnose.job_setting import together
+from remedy.diagnose.lines import Process
 from remedy.diagnose.progress import was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import have_stopped
+from remedy.diagnose.steps import Step, have_stopped
 from remedy.text import clipped, is_number, listed
 
 PEER = "peer-died-timeout"
@@ -154,7 +155,8 @@ def ended_from_outside(scans: Sequence[LogScan], ends: Sequence[Event]) -> Diagn
         ends: the lines by which it was ended (a time limit, a person), and no other failure.
     """
     moving = [scan for scan in scans if scan.steps]
-    if any(not have_stopped(scan.steps, scan.time) for scan in moving):
+    until = _latest(scans)
+    if any(not have_stopped(scan.steps, until) for scan in moving):
         return None
     if not moving and not of_a_start(scans):
         return None
@@ -203,9 +205,26 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
 
 
 def _are_at_work(moving: Sequence[LogScan]) -> bool:
-    """Return whether each log has many steps, and none stopped long before the last line of all logs."""
-    latest = max((scan.time for scan in moving if scan.time is not None), default=None)
-    return all(len(scan.steps) >= MANY and not have_stopped(scan.steps, latest) for scan in moving)
+    """Return whether each rank made many steps, and none stopped long before the others."""
+    latest = _latest(moving)
+    of_ranks = [steps for scan in moving for steps in _by_process(scan)]
+    numbers = [len(steps) for steps in of_ranks]
+    if min(numbers) < max(MANY, max(numbers) / 2):
+        return False
+    return not any(have_stopped(steps, latest) for steps in of_ranks)
+
+
+def _latest(scans: Sequence[LogScan]) -> float | None:
+    """Return when the last line of all logs was printed, None where that is not known."""
+    return max((scan.time for scan in scans if scan.time is not None), default=None)
+
+
+def _by_process(scan: LogScan) -> Iterable[Sequence[Step]]:
+    """Return the steps of a log by the process that made them."""
+    steps: dict[Process, list[Step]] = {}
+    for step in scan.steps:
+        steps.setdefault(step.process, []).append(step)
+    return steps.values()
 
 
 def ranks_behind(events: Iterable[Event]) -> str:

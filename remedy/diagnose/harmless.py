@@ -18,7 +18,7 @@ _MEANT_WELL = re.compile(
     r"|loopback address as fallback|client socket cannot be|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
-    r"|see all help / error messages|shm_unlink\(/?ucx_shm"
+    r"|(?:see all help / error messages|have sent help message)|shm_unlink\(/?ucx_shm"
     r"|has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)"
     # torch's heartbeat, where the store left before it; its frames.
     r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"

@@ -12,7 +12,6 @@ from remedy.diagnose.scan import LogScan
 from remedy.diagnose.steps import is_step
 
 MOST_LINES = 400  # at the end of a log that are read for warnings
-PAGE = 20  # lines; of fewer that report no failure most are the beginning of a start
 STRANGE = 0.05  # of its characters cannot be read, and it is no text
 
 PROGRESS = re.compile(
@@ -27,21 +26,15 @@ _WENT_WRONG = re.compile(
     r"|unable to|cannot|tim(?:ed|ing) out|timeout exceeded)\b",
     re.IGNORECASE,
 )
-# What says nothing by itself, and yet is more than a log in which nothing is reported; and how others say it.
-_SUSPECT = re.compile(
-    r"\bnot found\b|\bno such\b|\bfault\b|\binvalid\b|\billegal\b|^usage: |\bmissing\b|\blost\b|\bunreachable\b"
-    r"|\bstuck\b|\bhangs?\b|\bhung\b|\bcrash|\bcorrupt|\bmismatch|\bdisconnected\b|\bexit(?:ed|ing)?\b\D{0,24}\b[1-9]"
-    r"|\bsignal \d|\btime(?:d out|out)\b|\btraceback\b|\bnan\b|\bbroken\b|\bgave up\b|\bgiving up\b"
-    r"|fehler|erreur|\béchec|错误|失败|錯誤|失敗|エラー|오류|실패|ошибк",
-    re.IGNORECASE,
-)
 # Numbers and names that have the words of a failure: the rest of their line may still report one.
 _NAMED_SO = re.compile(
     r"error_handling|\bnot an? (?:error|failure)\b|errors?[=: ]+(?:0|none|\[\])|\b(?:no|0) errors?"
-    r"|\b[Ss]tandard error\b|\bfailures? ?[=:] ?(?:0|none)\b|\b0 tests completed and failed\b"
+    r"|\b[Ss]tandard error\b|\bfailures? ?[=:] ?(?:0|none)\b"
+    r"|\b0 (?:tests?|jobs?|tasks?) failed\b|\b0 tests (?:completed and failed|skipped because of illegal)\b"
     r"|\b(?:frame|bit|block|symbol|mean|squared|abs(?:olute)?|rel(?:ative)?|max(?:imum)?|avg|average|residual"
     r"|test|train(?:ing)?|val(?:idation)?|root)[ _-]errors?\b(?=\s*[=:]?\s*-?[\d.])"
-    r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py|failed: 0"
+    r"|error rate|_error\b(?![\"']? ?[:=])|error[-_ ]?handling|errors?\.py"
+    r"|failed[\"']? ?[:=] ?0\b|\bnorm of error\b"
     r"|(?:\w+ ){0,2}\w+(?<!\d) *[:=] *(?:no|none|n/a|0|false|disabled) *$"
     r"|\berror(?=.{0,80}\bloss\b)|(?<=loss).{0,80}\berror\b",
     re.IGNORECASE,
@@ -72,7 +65,12 @@ def is_reassuring(line: str) -> bool:
 
 def reports_failure(line: str) -> bool:
     """Return whether a line has the words of a failure, apart from numbers and names that have them."""
-    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(_NAMED_SO.sub(" ", line)))
+    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(without_names(line)))
+
+
+def without_names(line: str) -> str:
+    """Return a line without the numbers and names that have the words of a failure."""
+    return _NAMED_SO.sub(" ", line)
 
 
 def failure_lines(text: str) -> list[str]:
@@ -86,16 +84,6 @@ def failure_lines(text: str) -> list[str]:
         elif _NCCL_WENT_ON.search(line):
             failures = [failure for failure in failures if not _OF_NCCL.search(failure)]
     return failures
-
-
-def is_silent_of_failure(text: str) -> bool:
-    """Return whether the end of a log has a page of lines, and no word of a failure in any of them."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) >= PAGE and not any(
-        is_named(line)
-        or (not is_harmless(line) and (reports_failure(line) or _SUSPECT.search(line)))
-        for line in lines
-    )
 
 
 def was_warned(scan: LogScan) -> bool:

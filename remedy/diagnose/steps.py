@@ -67,7 +67,7 @@ class Step:
 
 
 def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
-    """Return the steps that the end of a log reports; the same words again are no step.
+    """Return the steps that the end of a log reports; the same words of one process again are no step.
 
     Args:
         ending: the last lines of the log.
@@ -78,11 +78,11 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
         # Of what a progress bar overwrites, the last state is enough.
         text = lines.clean(raw.rstrip(b"\r").rpartition(b"\r")[2][: lines.WIDEST])
         line = lines.split(text)
-        if line.text in seen or not is_step(line.text):
+        if (line.process, line.text) in seen or not is_step(line.text):
             continue
         if is_bar_at_its_beginning(line.text):
             continue
-        seen.add(line.text)
+        seen.add((line.process, line.text))
         shape = "" if _MEASURED.search(line.text) else _NUMBERS.sub("0", line.text)[:SHAPE]
         steps.append(Step(number, line.process, lines.time_of(text), shape))
     return tuple(steps)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remedy.diagnose.alternatives import SCORE
 from remedy.diagnose.catalogue import catalogue
 from remedy.diagnose.confirm import confirm, explain, settled
-from remedy.diagnose.diagnosis import ConfirmationStatus, Quote
+from remedy.diagnose.diagnosis import Candidate, ConfirmationStatus, Diagnosis, Quote, sure
 from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.plan import Finding, FindingKind, all_causes
@@ -250,19 +251,19 @@ CASES = {
         finding(
             "wrong-interface", REPORT, None, "the cluster interfaces differ in speed", "eno2: gpu01"
         ),
-        REFUTED,
+        OPEN,
     ),
     "a switch that hides it": (
         SHM,
         finding(
             "shm-too-small", REPORT, "gpu01", "/etc/nccl.conf sets NCCL_SHM_DISABLE=1, a switch"
         ),
-        REFUTED,
+        OPEN,
     ),
     "persistence mode": (
         GONE,
         finding("peer-died-timeout", REPORT, "gpu01", "persistence mode is off on 8 GPUs"),
-        REFUTED,
+        OPEN,
     ),
 }
 
@@ -291,6 +292,29 @@ def test_a_port_that_nobody_looked_at_is_not_refuted(port: str, status: Confirma
     (first, *_) = confirm(diagnosis, plan_with(), HOSTS, ADDRESSES)
     assert (first.label, first.status) == ("master-port-in-use", status)
     assert any(f"sport = :{port}" in line for line in first.evidence) is (status is OPEN)
+
+
+def test_what_is_of_the_job_is_not_refuted_by_its_hosts() -> None:
+    (first, *_) = confirm(diagnose_lines({"log": GONE.splitlines()}), plan_with(), HOSTS)
+    assert (first.label, first.status) == ("peer-died-timeout", OPEN)
+    assert first.evidence[0].endswith("it may be of the job alone")
+
+
+def test_what_hosts_show_goes_before_an_answer_that_only_says_elsewhere() -> None:
+    alternative = Candidate(label="firewall-ports", score=SCORE, reason="what else it can be")
+    vague = Diagnosis(
+        label="peer-died-timeout",
+        candidates=(Candidate(label="peer-died-timeout", score=0.45, reason=""), alternative),
+        **sure(0.45),
+    )
+    dropped = finding("firewall-ports", DRIFT, "gpu01", "nftables drops what training needs")
+    explanation = explain(vague, plan_with(dropped), HOSTS, "inventory.py")
+    assert (explanation.diagnosis.label, explanation.diagnosis.confidence) == (
+        "firewall-ports",
+        "likely",
+    )
+    surer = vague.model_copy(update=sure(0.8))
+    assert explain(surer, plan_with(dropped), HOSTS, "i").diagnosis.label == "peer-died-timeout"
 
 
 def test_hosts_that_were_not_read_leave_a_cause_open() -> None:

@@ -108,6 +108,56 @@ def test_a_launcher_that_only_started_proves_nothing() -> None:
     assert diagnose_lines({"log": [started]}).label == "unknown"
 
 
+@pytest.mark.parametrize(
+    "below",
+    [
+        "RESULT: FAIL",
+        "Segfault",
+        "Terminated",
+        "+ exit 1",
+        "Command exited with non-zero status 2",
+        "worker 3 vanished, shutting down",
+        "2026-06-01 12:10:20 received SIGTERM, shutting down",
+        "waiting for other ranks to reach the final barrier",
+        "rank 5 never arrived at barrier",
+        "All ranks done except rank 5",
+        "3 of 8 ranks reported wrong sums",
+        "finished successfully on 7 of 8 ranks",
+        "7 succeeded, 1 did not",
+        "output mismatch in 4 tensors",
+        "model.bin could not be written",
+        "Terminé avec des erreurs",
+        "Subject: Job 55: <train> in cluster <c1> Exited",
+    ],
+)
+def test_what_stands_below_a_good_end_puts_it_in_doubt(below: str) -> None:
+    last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"
+    diagnosis = diagnose_lines({"log": [*STEPS, last, below]})
+    assert diagnosis.label != "healthy"
+    assert not diagnosis.is_fine
+
+
+@pytest.mark.parametrize(
+    "below",
+    ["0 tests failed", "Job terminated of its own accord", "Read file <job.err> for stderr output"],
+)
+def test_what_is_no_failure_leaves_a_good_end_as_it_is(below: str) -> None:
+    last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"
+    assert diagnose_lines({"log": [*STEPS, last, below]}).is_fine
+
+
+def test_numbers_that_are_none_put_a_good_end_in_doubt() -> None:
+    lines = [f"step {step}/20 loss {'nan' if step > 6 else '0.5'}" for step in range(1, 21)]
+    assert not diagnose_lines({"log": [*lines, "done"]}).is_fine
+
+
+def test_who_shuts_down_long_after_the_last_step_was_stopped() -> None:
+    steps = [f"2026-06-01 12:{minute:02}:00 step {minute} loss 0.{minute}" for minute in range(40)]
+    assert diagnose_lines({"log": [*steps, "2026-06-01 12:40:00 shutting down"]}).is_fine
+    late = diagnose_lines({"log": [*steps, "2026-06-01 18:00:00 shutting down"]})
+    assert late.label == "unknown"
+
+
 def test_many_steps_are_possibly_a_good_run() -> None:
     assert diagnose_lines({"log": STEPS[:6]}).label == "unknown"
     diagnosis = diagnose_lines({"log": STEPS})
@@ -122,6 +172,24 @@ def test_a_rank_that_stopped_long_before_the_others_is_not_at_work() -> None:
 
     assert is_possible(diagnose_lines({"rank0": steps(50), "rank1": steps(50)}))
     assert diagnose_lines({"rank0": steps(50), "rank1": steps(15)}).label == "unknown"
+
+
+def test_a_rank_that_stopped_long_before_the_others_in_one_log_is_not_at_work() -> None:
+    def steps(rank: int, minutes: int) -> list[str]:
+        return [
+            f"[rank{rank}]: 2026-11-28 10:{m:02}:00 step {m} loss 0.{m}" for m in range(minutes)
+        ]
+
+    assert is_possible(diagnose_lines({"log": sorted([*steps(0, 40), *steps(1, 40)])}))
+    behind = [*steps(0, 40), *steps(1, 15)]
+    behind.sort(key=lambda line: line[9:])
+    assert diagnose_lines({"log": behind}).label == "unknown"
+
+
+def test_a_job_that_stood_still_until_its_time_limit_hung_whichever_log_says_so() -> None:
+    steps = [f"2026-06-01T12:{minute:02}:00 step {minute} loss 0.{minute}" for minute in range(8)]
+    end = "slurmstepd: error: *** JOB 12 ON gpu01 CANCELLED AT 2026-06-01T18:00:00 DUE TO TIME LIMIT ***"
+    assert diagnose_lines({"rank0": [*steps, end], "rank1": steps}).label == "peer-died-timeout"
 
 
 def test_a_page_without_a_word_of_a_failure_is_possibly_a_good_run() -> None:
