@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from remedy.diagnose.diagnosis import Diagnosis, Quote
-from remedy.diagnose.hangs import COLLECTIVE, RECORDER
+from remedy.diagnose.hangs import COLLECTIVE, PEER, RECORDER
 
 # By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.
 _LOOKS: dict[str, tuple[str, ...]] = {
@@ -125,10 +125,11 @@ def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
 def _details(quote: Quote, label: str) -> Mapping[str, str]:
     known = {name: value for name, value in quote.details.items() if _PLAIN.fullmatch(value)}
     known.setdefault("library", quote.details.get("name", ""))
-    # Who waits in a collective is not who is awaited: a note names that rank.
-    if quote.rank is not None and quote.symptom not in WAITING:
+    # Who waits in a collective is not who is awaited: a note names that rank. Nor is who lost a peer that peer.
+    is_witness = label == PEER or quote.symptom in WAITING
+    if quote.rank is not None and not is_witness:
         known.setdefault("rank", str(quote.rank))
-    if quote.host:
+    if quote.host and label != PEER:
         known.setdefault("on", quote.host)
     for labels, pattern in _IN_TEXT:
         if label in labels and (match := pattern.search(quote.text)):

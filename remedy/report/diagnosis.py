@@ -152,7 +152,8 @@ def _consequences(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableT
         # No line twice: the timeline, and what stands above, have some of them already.
         known = {(moment.file, moment.line) for moment in diagnosis.timeline}
         known |= {(quote.file, quote.line) for quote in evidence(diagnosis)}
-        shown = tuple(quote for quote in shown if (quote.file, quote.line) not in known)[:2]
+        others = {(q.file, q.line): q for q in shown if (q.file, q.line) not in known}
+        shown = tuple(others.values())[:2]
     if not shown:
         return []
     return [Text(""), Text("Consequences", style="bold"), *_lines(shown)]
