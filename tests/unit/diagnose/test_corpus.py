@@ -10,6 +10,7 @@ import pytest
 from benchmarks.diagnosing.accuracy import measure
 
 CORPUS = Path(__file__).parents[2] / "diagnose" / "corpus"
+LONG = pytest.mark.full  # the same as another set shows, of other logs
 
 
 def test_accuracy() -> None:
@@ -56,7 +57,11 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "logs", "top1", "any_label"),
-    [("sixth", 103, 0.84, 0.97), ("eighth", 70, 0.8, 0.97), ("ninth", 125, 0.8, 0.95)],
+    [
+        ("sixth", 103, 0.84, 0.97),
+        ("eighth", 70, 0.8, 0.97),
+        pytest.param("ninth", 125, 0.8, 0.95, marks=LONG),
+    ],
 )
 def test_logs_of_many_more_programs(name: str, logs: int, top1: float, any_label: float) -> None:
     # What it said of a catalogue that had not met them stands in docs/catalogue.md: here nothing is lost.
@@ -100,14 +105,14 @@ def test_logs_that_strangers_posted(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "any_label", "blamed"),
     [
-        ("threads-thirteenth", 0.96, 0),
-        ("threads-fourteenth", 0.9, 1),
-        ("threads-fifteenth", 0.95, 0),
-        ("threads-sixteenth", 0.94, 1),
-        ("threads-seventeenth", 0.94, 0),
-        ("threads-eighteenth", 0.93, 1),
-        ("threads-nineteenth", 0.94, 0),
-        ("threads-twentieth", 0.9, 3),
+        pytest.param("threads-thirteenth", 0.96, 0, marks=LONG),
+        pytest.param("threads-fourteenth", 0.9, 1, marks=LONG),
+        pytest.param("threads-fifteenth", 0.95, 0, marks=LONG),
+        pytest.param("threads-sixteenth", 0.94, 1, marks=LONG),
+        pytest.param("threads-seventeenth", 0.94, 0, marks=LONG),
+        pytest.param("threads-eighteenth", 0.93, 1, marks=LONG),
+        pytest.param("threads-nineteenth", 0.94, 0, marks=LONG),
+        pytest.param("threads-twentieth", 0.9, 3, marks=LONG),
         ("threads-twentyfirst", 0.97, 0),
         ("threads-twentysecond", 0.88, 0),
         ("threads-twentythird", 0.98, 0),
