@@ -29,7 +29,6 @@ from remedy.text import counted, folded
 CONFIRMED = 0.97  # a cause that a log shows and a host
 UNSEEN = 0.8  # at most, where the hosts were read at the time and nothing of it was seen
 LEFT = 0.5  # where the hosts speak against it, or what is left where they speak against another
-
 BORNE_OUT = 0.7  # a cause that hosts show, and that no line of the logs speaks for by itself
 
 # A switch or a router on the way can be the place of these, and no host would show it.

@@ -77,7 +77,7 @@ MOVING, QUIET = (
     0.75,
     0.6,
 )  # how sure it is that a run is healthy which goes on, or which shows no failure
-HARMLESS = 0.5  # and one of which only harmless lines are seen
+HARMLESS = 0.5  # and one of which only harmless lines are seen, or a page of others
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
 SAID = 160  # characters of a line that are shown
 MOST_LOGS = 64  # that are asked for them
@@ -111,7 +111,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         # What was not read may hold the failure.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     if diagnosis.is_fine and not by_role.succeeded:
-        diagnosis = _with_a_good_end(diagnosis, scans)
+        diagnosis = _without_doubtful_end(diagnosis, scans)
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
@@ -128,7 +128,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     return diagnosis.model_copy(update=update)
 
 
-def _with_a_good_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
+def _without_doubtful_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
     """Answer that nobody knows where a log says that its run ended well, and something else below."""
     line = next(filter(None, map(doubtful_end, scans)), "")
     if not line:

@@ -176,7 +176,8 @@ def ended_from_outside(scans: Sequence[LogScan], ends: Sequence[Event]) -> Diagn
 def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     """Return the answer where logs end with a step: a run that goes on, or one that hangs since.
 
-    Steps after a warning answer what the warning meant; a log of steps alone answers nothing.
+    Steps after a warning answer what the warning meant, and many of each rank that it was at work; a few answer
+    nothing.
 
     Args:
         scans: logs with steps and without a failure.
