@@ -3,6 +3,8 @@
     REMEDY_LAB_NAME=hangs remedy lab up -n 4
     REMEDY_LAB_NAME=hangs python -m benchmarks.hangs --runs 20 --save
 
+or with ``--gpu`` from NCCL's recorder, its RAS service and the ranks' logs, on hosts that share one GPU.
+
 Nine kinds of hang, so many runs of each, one rank a host; each rank in turn is the one that does not come.
 """
 
@@ -19,16 +21,26 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.corpus import one_gpu_hangs
 from benchmarks.harness import machine
 from remedy.diagnose.logs import diagnose_paths
 from remedy.lab.cluster import Lab
 from remedy.lab.host import Host
 from remedy.lab.paths import LabPaths
+from remedy.verify.onhost.ras_answer import ranks_of
 
 WORKER = Path(__file__).parent / "corpus" / "train_hang.py"
 RESULT = Path(__file__).parent / "results" / "hangs.md"
+# What of a run names the rank: files of each run, and how the column is called.
+WITNESSES = {
+    "trace_rank_*": "dumps",
+    "ras-*.json": "RAS as JSON",
+    "ras-*.txt": "RAS as text",
+    "rank-*.log": "logs",
+}
 PORT, SECONDS = 31000, 3600
 PROMISED = 0.95
+CAUSES = ("peer-died-timeout", "application-error")
 KINDS = ("asleep", "ended", "stopped", "other", "receive", "barrier", "busy", "lock", "exception")
 
 
@@ -41,6 +53,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--keep", type=Path, help="keep the dumps in this folder")
     parser.add_argument("--read", type=Path, help="only read the dumps of this folder")
+    parser.add_argument("--gpu", action="store_true", help="over NCCL, on the GPU of this machine")
     parser.add_argument("--save", action="store_true", help=f"also write results/{RESULT.name}")
     args = parser.parse_args()
     if args.read:
@@ -48,7 +61,10 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as temporary:
             folder = args.keep or temporary
-            collect(Lab(LabPaths.of()).hosts(), args.runs, args.kinds, Path(folder))
+            if args.gpu:
+                one_gpu_hangs.collect(args.runs, args.kinds, Path(folder))
+            else:
+                collect(Lab(LabPaths.of()).hosts(), args.runs, args.kinds, Path(folder))
             table, share = judged(Path(folder))
     print(table)
     if args.save:
@@ -92,26 +108,45 @@ def collect(hosts: list[Host], runs: int, kinds: Sequence[str], folder: Path) ->
 
 
 def judged(folder: Path) -> tuple[str, float]:
-    """Return a table of how often the rank was named, and the share of all runs.
+    """Return a table of how often the rank was named, and the least share of all runs by any witness.
 
     Args:
         folder: with a folder for each run, called number, kind and rank.
     """
-    named: Counter[str] = Counter()
-    made: Counter[str] = Counter()
-    for run in sorted(path.parent for path in folder.rglob("trace_rank_*")):
-        made[str(run)] = 1
-    kinds: Counter[str] = Counter()
-    for path in made:
-        _, kind, bad = Path(path).name.split("-")
-        kinds[kind] += 1
-        diagnosis = diagnose_paths([Path(path)])
-        first = diagnosis.notes[-1] if diagnosis.notes else ""
-        named[kind] += _names(first, int(bad)) and diagnosis.label == "peer-died-timeout"
-    rows = [f"| {kind} | {kinds[kind]} | {named[kind]} |" for kind in KINDS if kinds[kind]]
-    head = ["| the rank that does not come | runs | it is named |", "| --- | ---: | ---: |"]
-    total = f"| all | {sum(kinds.values())} | {sum(named.values())} |"
-    return "\n".join([*head, *rows, total]), sum(named.values()) / max(1, sum(kinds.values()))
+    runs = sorted({path.parent for pattern in WITNESSES for path in folder.rglob(pattern)})
+    kinds = Counter(run.name.split("-")[1] for run in runs)
+    witnesses = [name for name in WITNESSES if next(folder.rglob(name), None)]
+    named: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        _, kind, bad = run.name.split("-")
+        for pattern in witnesses:
+            files = [path for path in sorted(run.glob(pattern)) if path.stat().st_size]
+            named[kind, pattern] += _is_named(files, int(bad), by_ras=pattern.startswith("ras"))
+    titles = " | ".join(WITNESSES[pattern] for pattern in witnesses)
+    head = [
+        f"| the rank that does not come | runs | {titles} |",
+        f"| --- |{' ---: |' * (len(witnesses) + 1)}",
+    ]
+    rows = [
+        f"| {kind} | {kinds[kind]} | {' | '.join(str(named[kind, w]) for w in witnesses)} |"
+        for kind in KINDS
+        if kinds[kind]
+    ]
+    sums = [sum(named[kind, w] for kind in kinds) for w in witnesses]
+    total = f"| all | {len(runs)} | {' | '.join(map(str, sums))} |"
+    return "\n".join([*head, *rows, total]), min(sums, default=0) / max(1, len(runs))
+
+
+def _is_named(files: list[Path], bad: int, *, by_ras: bool) -> bool:
+    """Return whether these files of a run name the rank, and no other."""
+    if by_ras:
+        answers = [{rank.rank for rank in ranks_of(path.read_text())} for path in files]
+        return bool(answers) and all(ranks == {bad} for ranks in answers)
+    diagnosis = diagnose_paths(files) if files else None
+    # Who calls something else than the others is an error of the program.
+    if diagnosis is None or diagnosis.label not in CAUSES or not diagnosis.notes:
+        return False
+    return _names(diagnosis.notes[-1], bad)
 
 
 def _names(note: str, bad: int) -> bool:

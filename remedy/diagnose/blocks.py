@@ -1,4 +1,4 @@
-"""What ``nvidia-smi -q`` and ``ibstat`` print: blocks of names and values, one block a card or a port.
+"""What ``nvidia-smi -q``, ``ibstat`` and NCCL's RAS print: blocks of names and values, of one card or rank.
 
 A line of such a block means something only under its heading; so they are recognised by what they hold, and
 read as blocks.
@@ -7,13 +7,17 @@ read as blocks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.text import is_number
+from remedy.verify.onhost import ras_answer
 
 SMI = b"==============NVSMI LOG=============="
 IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
+_RAS = re.compile(rb'\A\s*\{\s*"nccl_version"\s*:')
+_RAS_TEXT = re.compile(rb"^Communicators\.\.\. \(", re.MULTILINE)
 LARGEST = 4 << 20  # bytes that are read
 
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{2,12})$")
@@ -35,14 +39,23 @@ class BlockSign:
         text: the card or port, and what is wrong there.
         label: the cause that it speaks for.
         weight: how much.
-        device: the card or port.
+        details: of the card, port or rank, by their names in the catalogue.
+        is_consequence: whether it says who is gone, and not why.
     """
 
     line: int
     text: str
     label: str
     weight: float
-    device: str
+    details: Mapping[str, str]
+    is_consequence: bool = False
+
+    @property
+    def role(self) -> Role:
+        """What it counts as, beside the lines of logs."""
+        if self.weight < CLEAR:
+            return Role.SIGN
+        return Role.CONSEQUENCE if self.is_consequence else Role.CAUSE
 
 
 @dataclass
@@ -66,7 +79,22 @@ def signs_of(data: bytes) -> tuple[BlockSign, ...]:
         signs += tuple(_cards(lines))
     if IBSTAT.search(data):
         signs += tuple(_ports(lines))
+    if _RAS.match(data):
+        signs += tuple(_ranks(data[:LARGEST].decode("utf-8", "replace")))
     return signs
+
+
+def is_state(data: bytes) -> bool:
+    """Return whether a file is what a tool printed of the state of a host or a job, and no log of a run.
+
+    Args:
+        data: the beginning of the file.
+    """
+    return _has_blocks(data) or bool(_RAS_TEXT.search(data))
+
+
+def _has_blocks(data: bytes) -> bool:
+    return SMI in data or bool(IBSTAT.search(data) or _RAS.match(data))
 
 
 def fields_of(data: bytes) -> frozenset[int]:
@@ -75,7 +103,7 @@ def fields_of(data: bytes) -> frozenset[int]:
     Args:
         data: the beginning of the file.
     """
-    if SMI not in data and not IBSTAT.search(data):
+    if not _has_blocks(data):
         return frozenset()
     lines = data[:LARGEST].split(b"\n")
     return frozenset(number for number, line in enumerate(lines, 1) if _FIELD.match(line))
@@ -103,7 +131,7 @@ def _cards(lines: list[str]) -> Iterator[BlockSign]:
         above = [heading for _, heading in headings]
         for label, weight in _of_card(above, value["name"].strip(), value["value"].strip()):
             text = f"GPU {card}: {', '.join((*above, value['name'].strip()))}: {value['value'].strip()}"
-            yield BlockSign(number, text, label, weight, card)
+            yield BlockSign(number, text, label, weight, {"device": card})
 
 
 def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, float]]:
@@ -136,13 +164,15 @@ def _ports(lines: list[str]) -> Iterator[BlockSign]:
         text = f"{port.name}: State: {state}, Physical state: {physical}"
         if state == "Initializing" and physical == "LinkUp":
             # The link is up, and nobody gave the port an address: there is no subnet manager.
-            yield BlockSign(port.line, text, "ib-misconfig", 0.8, port.name)
+            yield BlockSign(port.line, text, "ib-misconfig", 0.8, {"device": port.name})
         elif state == "Down" and physical in ("Polling", "Disabled", "Sleep"):
             # Beside ports that work it may be one that nobody uses.
-            yield BlockSign(port.line, text, "ib-link-fault", 0.5 if active else 0.85, port.name)
+            yield BlockSign(
+                port.line, text, "ib-link-fault", 0.5 if active else 0.85, {"device": port.name}
+            )
     if {"InfiniBand", "Ethernet"} <= layers:
         text = "ports of InfiniBand and of Ethernet are active on one host"
-        yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, ports[0].name)
+        yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, {"device": ports[0].name})
 
 
 def _read_ports(lines: list[str]) -> Iterator[_Port]:
@@ -155,3 +185,20 @@ def _read_ports(lines: list[str]) -> Iterator[_Port]:
             yield port
         elif port is not None and (value := _VALUE.match(line.strip())):
             port.values[value["name"].strip()] = value["value"].strip()
+
+
+def _ranks(answer: str) -> Iterator[BlockSign]:
+    """Yield the ranks that NCCL's RAS misses in a job, or that are behind.
+
+    Ranks of a job at work are an operation apart from time to time: to be behind once is no more than a hint.
+    """
+    for rank in ras_answer.ranks_of(answer):
+        is_behind = rank.state == ras_answer.BEHIND
+        says = (
+            f"launched {rank.launched} operations, fewer than others" if is_behind else rank.state
+        )
+        where = f" (process {rank.pid} on {rank.node})" if rank.pid and rank.node else ""
+        details = {"rank": str(rank.rank), "pid": rank.pid, "host": rank.node}
+        known = {name: value for name, value in details.items() if value}
+        text = f"NCCL's RAS: rank {rank.rank}{where}: {says}"
+        yield BlockSign(1, text, "peer-died-timeout", 0.59 if is_behind else 0.82, known, True)

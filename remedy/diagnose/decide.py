@@ -116,7 +116,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
-    behind = filter(None, (ranks_behind(events),))
+    behind = filter(None, (ranks_behind(events, [scan.name for scan in scans]),))
     notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
     update = {
         "notes": notes,
@@ -376,7 +376,7 @@ def _with_no_failure(
         return diagnosis
     if any(event.symptom not in (*ANSWERS, STARTED) for event in harmless):
         note = "what looks like a failure is harmless by itself; no line shows how the run ended"
-    elif all(is_silent_of_failure(scan.tail) for scan in scans):
+    elif all(is_silent_of_failure(scan.tail) and not scan.is_state for scan in scans):
         note = "no line reports a failure, and none shows how the run ended: did it fail, or hang?"
     else:
         return diagnosis

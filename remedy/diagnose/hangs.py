@@ -19,7 +19,7 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.ends import says_farewell, shows_an_end, strange_end
 from remedy.diagnose.job_setting import together
-from remedy.diagnose.lines import Process
+from remedy.diagnose.lines import Process, rank_of_file
 from remedy.diagnose.progress import was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
@@ -34,6 +34,8 @@ MANY = 10  # steps: a job that hangs mostly does so before, or in, its first few
 HINT = "py-spy dump of each rank, NCCL_DEBUG=INFO and a dump of torch's flight recorder show where it waits"
 COLLECTIVE = "nccl-watchdog"
 RECORDER = "flight-recorder"
+ALL_RANKS = {"", "default_pg"}  # how a watchdog and a recorder call the group of all ranks
+STANDING = "torch-dump-signal"  # the entry of the line in which a rank says how far it came
 
 _ENDS = re.compile(r"(?:send|recv) (\d{1,6})(?:->|<-)(\d{1,6})")
 _PEER = (PEER, 0.45, "another rank ended, or waits somewhere else")
@@ -228,11 +230,12 @@ def _by_process(scan: LogScan) -> Iterable[Sequence[Step]]:
     return steps.values()
 
 
-def ranks_behind(events: Iterable[Event]) -> str:
+def ranks_behind(events: Sequence[Event], logs: Iterable[str] = ()) -> str:
     """Say which rank is behind, by the last collective of each; "" where the logs do not show it.
 
     Args:
         events: of all logs.
+        logs: their names, which may have the rank of what printed them.
     """
     groups: dict[str, dict[int, _Mark]] = {}
     members: dict[str, set[int]] = {}
@@ -255,12 +258,34 @@ def ranks_behind(events: Iterable[Event]) -> str:
         members.setdefault(group, set()).update(int(r) for r in listed_ranks if is_number(r))
         if event.symptom == COLLECTIVE or event.role is Role.CONSEQUENCE:
             waits.setdefault(group, set()).add(event.rank)
+    if groups.keys() <= ALL_RANKS:
+        own = {rank for name in logs if (rank := rank_of_file(name)) is not None}
+        for name, last in groups.items():
+            members[name] = members[name] or set(range(max((*last, *own)) + 1))
+            last.update(_idle(events, last))
     sentences = (
         _behind(groups[name], members[name], name, _elsewhere(waits, name)) for name in waits
     )
     return next(filter(None, sentences), "") or _unanswered(
         between_two, set().union(*waits.values())
     )
+
+
+def _idle(events: Iterable[Event], last: Mapping[int, _Mark]) -> dict[int, _Mark]:
+    """Return how far the ranks came that wait for nothing, and are behind those that do.
+
+    Args:
+        events: of all logs.
+        last: where the others wait.
+    """
+    marks: dict[int, _Mark] = {}
+    for event in events:
+        number = event.details.get("completed", "")
+        is_idle = event.symptom == STANDING and number == event.details.get("enqueued")
+        if is_idle and event.rank is not None and event.rank not in last and is_number(number):
+            marks[event.rank] = _Mark(int(number), "")
+    least = min((mark.number for mark in last.values()), default=0)
+    return {rank: mark for rank, mark in marks.items() if mark.number < least}
 
 
 def _elsewhere(waits: Mapping[str, Collection[int]], group: str) -> frozenset[int]:

@@ -16,7 +16,7 @@ from itertools import chain
 
 from remedy.bounds import Allowance
 from remedy.diagnose import blocks, exceptions, lines, steps, windows
-from remedy.diagnose.catalogue import CLEAR, CauseWeight, Role, Symptom, catalogue, compiled
+from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue, compiled
 from remedy.diagnose.collected import as_lines
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
@@ -79,6 +79,7 @@ class LogScan:
         time: when its last line was printed, None where that is not known.
         begin: when its first one was.
         setting: what its beginning and its end show of where the job ran.
+        is_state: whether it is what a tool printed of a host or a job, and no log of a run.
     """
 
     name: str
@@ -93,6 +94,7 @@ class LogScan:
     time: float | None = None
     begin: float | None = None
     setting: JobSetting = field(default_factory=JobSetting)
+    is_state: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,7 @@ class _Scan:
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
             setting=setting_of(f"{lines.clean_text(opening)}\n{tail[-OPENING:]}"),
+            is_state=blocks.is_state(opening),
         )
 
     def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:
@@ -380,11 +383,11 @@ def _of_block(name: str, sign: blocks.BlockSign) -> Event:
     """Return what a block of names and values shows, where a log is what a tool printed of a host."""
     return Event(
         symptom=f"{BLOCKS}-{sign.label}",
-        role=Role.CAUSE if sign.weight >= CLEAR else Role.SIGN,
+        role=sign.role,
         source=name,
         line=sign.line,
         text=sign.text,
-        details={"device": sign.device},
+        details=dict(sign.details),
         causes=(CauseWeight(label=sign.label, weight=sign.weight),),
         meaning="what a tool shows of the state of this host.",
     )

@@ -147,7 +147,7 @@ class EndReport(HostMessage):
         unanswered: (address, port, seconds) of connections that nobody answered.
         links: (own address, peer's address) of the connections that stood.
         remaining: processes that could not be ended.
-        missed: ranks that NCCL's own RAS service missed during a hang, and how (``ras.missing``).
+        missed: ranks that NCCL's own RAS service missed during a hang, and how (``ras_answer.missing``).
     """
 
     kind: Literal["end"]

@@ -22,7 +22,7 @@ from remedy.spec import EngineName
 from remedy.verify.verdict import Backend
 
 # Files that travel for every engine, below ``remedy.verify.onhost``: the agent's own, and a rank's.
-AGENT = ("procs", "nccl_ras", "watch", "agent")
+AGENT = ("procs", "ras_answer", "nccl_ras", "watch", "agent")
 RANK = tuple(f"rank.{part}" for part in ("group", "rank", "sweep", "proof", "run"))
 
 

@@ -1,17 +1,15 @@
 """Asking NCCL itself who is missing: its RAS service, while the processes of a hang are still there.
 
 Each process of a job on NCCL >= 2.24 has a thread that knows of all others, and answers on localhost. The
-protocol is lines of text; the answer ends with the connection. It is JSON from 2.28.7 on, and else meant for
-people. Source: NVIDIA/nccl at 2.30.7, src/ras/client.cc and client_support.cc, and its user guide on RAS.
+protocol is lines of text; the answer ends with the connection, and ``ras_answer`` reads it. Source:
+NVIDIA/nccl at 2.30.7, src/ras/client.cc and client_support.cc, and its user guide on RAS.
 
 It travels to the host with the agent: standard library only, Python >= 3.8.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import socket
 import time
 from typing import Any
@@ -21,12 +19,6 @@ PORT = 28028
 PROTOCOL = 2
 LARGEST = 4_000_000  # bytes of an answer that are read
 TIMEOUT = 3  # seconds that RAS is to wait for processes that do not answer it
-
-_COMMUNICATOR = re.compile(r"^#\d+-\d+ \([0-9a-f]+\) (\w+)")
-_SECTION = re.compile(r"^(INCOMPLETE|DEAD|TIMEOUT)$")
-_RANK = re.compile(r"^  Rank (\d+) -- ")
-# Up to 2.26 all in one line.
-_RANKS = re.compile(r"^  The missing ranks?: ([\d,]+)$")
 
 
 def address(environment: Any = os.environ) -> tuple[str, int]:
@@ -69,57 +61,3 @@ def _read(line: socket.socket, end: float, whole: bool) -> str:
             break
         data += received
     return data.decode("utf-8", "replace")
-
-
-def missing(text: str) -> dict[int, str]:
-    """Find the ranks of the largest communicator that RAS misses, each with its state; never raises.
-
-    Args:
-        text: an answer, as JSON or for people.
-
-    Returns:
-        "dead", "unresponsive", "missing", or "behind": it launched fewer operations than the others.
-    """
-    try:
-        return _of_json(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return _of_text(text)
-
-
-def _of_json(answer: Any) -> dict[int, str]:
-    statuses: dict[int, str] = {}
-    communicators = sorted(
-        answer["communicators"], key=lambda communicator: -int(communicator["size"])
-    )
-    for communicator in communicators[:1]:
-        for rank in communicator.get("missing_ranks", ()):
-            status = rank.get("status", {})
-            dead, mute = status.get("considered_dead"), status.get("unresponsive")
-            statuses[int(rank["rank"])] = "dead" if dead else "unresponsive" if mute else "missing"
-        launched = {
-            int(rank["rank"]): sum(map(int, rank.get("collective_counts", {}).values()))
-            for rank in communicator.get("ranks", ())
-        }
-        for rank, count in launched.items():
-            if count < max(launched.values()):
-                statuses[rank] = "behind"
-    return statuses
-
-
-def _of_text(text: str) -> dict[int, str]:
-    """Read the blocks ``#0-0 (hash) INCOMPLETE``, of which the first is the largest communicator's."""
-    statuses: dict[int, str] = {}
-    inside = ""
-    for line in text.splitlines():
-        head = _COMMUNICATOR.match(line)
-        if head:
-            inside = head[1] if line.startswith("#0-0 ") else ""
-        elif not line.strip() or _SECTION.match(line):
-            inside = ""
-        elif inside == "INCOMPLETE":
-            single, listing = _RANK.match(line), _RANKS.match(line)
-            if single:
-                statuses[int(single[1])] = "missing"
-            for number in re.findall(r"\d+", listing[1]) if listing else ():
-                statuses[int(number)] = "missing"
-    return statuses

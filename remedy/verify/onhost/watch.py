@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from remedy.verify.onhost import nccl_ras as ras
-from remedy.verify.onhost import procs
+from remedy.verify.onhost import procs, ras_answer
 
 # A phase that NCCL is in, and how long one has to last for NCCL to be asked who is missing; in seconds.
 NCCL_PHASES = ("rendezvous", "group", "barrier", "reduced", "paired")
@@ -59,7 +59,7 @@ class RunWatch:
 
     def ask_nccl(self) -> None:
         """Keep what NCCL says of ranks that it misses."""
-        self.missed = ras.missing(ras.ask(ras.address(), RAS_SECONDS)) or self.missed
+        self.missed = ras_answer.missing(ras.ask(ras.address(), RAS_SECONDS)) or self.missed
 
     def note_states(self, launcher: int, count: int) -> None:
         """Note the state of each rank's process while it is there, where it stays: stopped, or stuck.

@@ -256,3 +256,28 @@ def test_ranks_that_made_steps_had_met_whatever_words_come_later() -> None:
     assert diagnose_lines({"log": ["begin", failure]}).label == "firewall-ports"
     later = diagnose_lines({"log": [*steps, failure]})
     assert later.candidates[0].label == "peer-died-timeout"
+
+
+SEEN = Path(__file__).parents[1] / "verify" / "onhost" / "ras"
+
+
+@pytest.mark.parametrize(
+    ("answer", "confidence", "details"),
+    [
+        ("stopped.json", "likely", {"rank": "1", "pid": "30", "host": "10.77.0.2"}),
+        ("asleep.json", "possible", {"rank": "0", "pid": "20", "host": "10.77.0.1"}),
+    ],
+)
+def test_answers_of_ncclras_as_json_name_the_rank(
+    answer: str, confidence: str, details: dict[str, str]
+) -> None:
+    diagnosis = diagnose_paths([SEEN / answer])
+    assert (diagnosis.label, diagnosis.confidence) == ("peer-died-timeout", confidence)
+    assert diagnosis.lead is not None
+    assert diagnosis.lead.details == details
+
+
+@pytest.mark.parametrize("answer", ["even.json", "asleep.txt"])
+def test_an_answer_of_ncclras_is_no_proof_of_health(answer: str) -> None:
+    assert not diagnose_paths([SEEN / answer]).is_fine
+    assert diagnose_paths([SEEN / answer]).label != "healthy"

@@ -1,15 +1,18 @@
 """NCCL's RAS service: its answers, as its source writes them, and a conversation with one that answers.
 
-The texts have the format strings of NVIDIA/nccl, src/ras/client_support.cc, at the tags that are named; they
-were not taken from a run on GPUs.
+The answers in the folder ``ras`` are those of NCCL 2.28.9 to four ranks on a GPU (benchmarks/hangs.py --gpu):
+rank 1 stopped, rank 0 asleep, and none behind. The texts of other versions have the format strings of
+NVIDIA/nccl, src/ras/client_support.cc, at the tags that are named; they were not taken from a run.
 """
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 
 from remedy.verify.allreduce.judge import judge
 from remedy.verify.onhost import nccl_ras as ras
+from remedy.verify.onhost import ras_answer
 from tests.unit.verify.proof_bench import answers, failed_records, make_plan, outcomes
 from tests.unit.verify.ras_bench import document, lost
 
@@ -75,34 +79,68 @@ DEAD
 """
 
 
+SEEN = Path(__file__).parent / "ras"
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"), [("stopped.json", "unresponsive"), ("stopped.txt", "missing")]
+)
+def test_a_stopped_rank_is_named_with_its_process_and_its_host(answer: str, state: str) -> None:
+    (rank,) = ras_answer.ranks_of((SEEN / answer).read_text())
+    assert (rank.rank, rank.state, rank.pid, rank.node) == (1, state, "30", "10.77.0.2")
+
+
+@pytest.mark.parametrize("answer", ["asleep.json", "asleep.txt"])
+def test_a_rank_that_does_not_come_is_behind(answer: str) -> None:
+    (rank,) = ras_answer.ranks_of((SEEN / answer).read_text())
+    assert (rank.rank, rank.state, rank.pid, rank.node) == (0, "behind", "20", "10.77.0.1")
+    assert rank.launched == 5
+
+
+def test_the_comma_that_nccl_forgets_before_a_state_is_no_matter() -> None:
+    text = (SEEN / "stopped.json").read_text()
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text)
+    assert ras_answer.missing(text) == {1: "unresponsive"}
+
+
+def test_ranks_that_all_launched_as_much_are_not_named() -> None:
+    assert ras_answer.ranks_of((SEEN / "even.json").read_text()) == []
+
+
+def test_most_of_the_ranks_are_not_behind_the_one_that_is_further() -> None:
+    assert ras_answer.missing(document([], {0: 7, 1: 6, 2: 6, 3: 6})) == {}
+    assert ras_answer.missing(document([], {0: 7, 1: 6})) == {1: "behind"}
+
+
 def test_the_text_of_old_versions_lists_ranks() -> None:
-    assert ras.missing(OLD) == {21: "missing", 22: "missing"}
+    assert ras_answer.missing(OLD) == {21: "missing", 22: "missing"}
 
 
 def test_the_text_of_newer_versions_has_a_line_a_rank() -> None:
-    assert ras.missing(NEW) == {21: "missing", 22: "missing"}
+    assert ras_answer.missing(NEW) == {21: "missing", 22: "missing"}
 
 
 def test_the_document_says_how_a_rank_is_missing() -> None:
     text = document(
         [lost(2, True, False), lost(3, True, True), lost(4, False, False)], {0: 5, 1: 5}
     )
-    assert ras.missing(text) == {2: "unresponsive", 3: "dead", 4: "missing"}
+    assert ras_answer.missing(text) == {2: "unresponsive", 3: "dead", 4: "missing"}
 
 
 def test_a_rank_that_launched_less_is_behind() -> None:
-    assert ras.missing(document([], {0: 5, 1: 4, 2: 5})) == {1: "behind"}
-    assert ras.missing(document([], {0: 5, 1: 5})) == {}
+    assert ras_answer.missing(document([], {0: 5, 1: 4, 2: 5})) == {1: "behind"}
+    assert ras_answer.missing(document([], {0: 5, 1: 5})) == {}
 
 
 @given(st.text())
 def test_no_answer_makes_it_raise(text: str) -> None:
-    assert isinstance(ras.missing(text), dict)
+    assert isinstance(ras_answer.missing(text), dict)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", '{"communicators": [{}]}', '{"a": 1}'])
 def test_json_of_another_shape_says_nothing(text: str) -> None:
-    assert ras.missing(text) == {}
+    assert ras_answer.missing(text) == {}
 
 
 @contextmanager
@@ -140,13 +178,13 @@ def service(*, as_json: bool, silent: bool = False) -> Iterator[tuple[tuple[str,
 
 def test_a_service_that_knows_json_is_asked_for_it() -> None:
     with service(as_json=True) as (where, commands):
-        assert ras.missing(ras.ask(where, 5.0)) == {1: "unresponsive"}
+        assert ras_answer.missing(ras.ask(where, 5.0)) == {1: "unresponsive"}
     assert commands == ["CLIENT PROTOCOL 2", "TIMEOUT 3", "SET FORMAT json", "STATUS"]
 
 
 def test_a_service_that_does_not_is_asked_for_text() -> None:
     with service(as_json=False) as (where, commands):
-        assert ras.missing(ras.ask(where, 5.0)) == {21: "missing", 22: "missing"}
+        assert ras_answer.missing(ras.ask(where, 5.0)) == {21: "missing", 22: "missing"}
     assert commands[-1] == "VERBOSE STATUS"
 
 
