@@ -127,7 +127,8 @@ def _of_text(text: str) -> list[RasRank]:
 
 def _blocks(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """Yield the kind and the numbered lines of each block of the first communicator."""
-    kind, lines = "", []
+    kind: str = ""
+    lines: list[tuple[int, str]] = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         head = _COMMUNICATOR.match(line)
         if head or not line.strip() or _SECTION.match(line):
