@@ -1,4 +1,4 @@
-"""Tracebacks that stand in something else: on one line of a record in JSON, or in the box that rich draws."""
+"""Tracebacks that stand in something else: a record in JSON, a list of their lines, or the box that rich draws."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ TRACEBACK = "Traceback (most recent call last)"
 _ON_ONE_LINE = f"{TRACEBACK}:\\n"
 # The rest of the string that it stands in, with its lines kept apart by "\n".
 _STRING = re.compile(r'[^"\\\n]*(?:\\.[^"\\\n]*)*(?=")')
+# What separates the lines of one that Python printed as a list.
+_SEAM = re.compile(r"""\\n(?:', '|', "|", '|", ")""")
 _TOP, _BOTTOM = "\u256d", "\u2570"
 _FRAME = re.compile(r"\u2502 (?P<file>[^\u2502\s]{1,200}):\d{1,7} in ")
 LONGEST = 128 << 10
@@ -28,12 +30,14 @@ class Boxed(NamedTuple):
 
 
 def of_record(line: str) -> str:
-    """Return the traceback in a record of JSON as its own lines; "" where there is none.
+    """Return the traceback in a record of JSON, or in a list of Python's, as its own lines; "" where there is none.
 
     Args:
         line: the whole line of the log.
     """
     begin = line.find(_ON_ONE_LINE)
+    if begin >= 0 and _SEAM.match(line, begin + len(_ON_ONE_LINE) - 2):
+        return _SEAM.sub("\n", line[begin:]).replace("\\n", "\n")
     match = _STRING.match(line, begin) if begin >= 0 else None
     if match is None:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from remedy.diagnose.catalogue import CLEAR
 from remedy.diagnose.exceptions import EXCEPTION, is_named
@@ -18,6 +19,7 @@ from remedy.diagnose.progress import (
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving, have_stopped, is_bar_at_its_beginning
 from remedy.diagnose.suspect import is_suspect
+from remedy.text import is_number
 
 LAST = 6000  # characters at the end of a log that show how it ended
 LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
@@ -30,6 +32,7 @@ _LAST_STEP = (
     r"^(?!.*\b(?:eval|valid|test|warm))(?!.*\bepoch\D{1,5}(?P<epoch>\d{1,9}) ?/ ?(?!(?P=epoch)\b)\d).{0,80}"
     r"\b(?:step|iter(?:ation)?)s?\W{1,3}(?P<last>\d{2,12}) ?/ ?(?P=last)\b"
 )
+_STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
 _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
@@ -187,7 +190,13 @@ def doubtful_end(scan: LogScan) -> str:
     last = [] if first is None else lines[first:]
     if last and have_stopped(scan.steps, scan.time) and not any(map(_ENDED_WELL.search, last)):
         return last[-1].strip()
-    return next((line.strip() for line in reversed(last) if is_suspect(line)), "")
+    failed = next((status for asked, status in pairwise(last) if _is_failed(asked, status)), "")
+    return failed or next((line.strip() for line in reversed(last) if is_suspect(line)), "")
+
+
+def _is_failed(asked: str, status: str) -> bool:
+    """Say whether somebody asked a shell how a command ended, and the next line says with an error."""
+    return bool(_STATUS.search(asked) and is_number(status.strip()) and int(status))
 
 
 def strange_end(scan: LogScan) -> str:

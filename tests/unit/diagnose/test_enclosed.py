@@ -35,6 +35,13 @@ BOX = (
 )
 
 
+def test_a_list_of_its_lines_gives_a_traceback_back() -> None:
+    printed = repr([f"{line}\n" for line in TRACEBACK.split("\n")])
+    assert of_record(f"An exception was raised: {printed}").startswith(TRACEBACK)
+    diagnosis = diagnose_lines({"a": [f"An exception was raised: {printed}"]})
+    assert diagnosis.label == "disk-full"
+
+
 @given(st.text(max_size=40), st.sampled_from(["exception", "exc_info", "stack"]))
 def test_a_record_of_json_gives_its_traceback_back(before: str, key: str) -> None:
     record = json.dumps({"event": before, key: TRACEBACK, "level": "error"})

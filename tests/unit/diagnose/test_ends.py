@@ -128,18 +128,27 @@ def test_a_launcher_that_only_started_proves_nothing() -> None:
         "model.bin could not be written",
         "Terminé avec des erreurs",
         "Subject: Job 55: <train> in cluster <c1> Exited",
+        "Success rate: 0%",
+        "all predictions empty",
+        "[user@gpu01 ~]$ echo $?\n1",
     ],
 )
 def test_what_stands_below_a_good_end_puts_it_in_doubt(below: str) -> None:
     last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"
-    diagnosis = diagnose_lines({"log": [*STEPS, last, below]})
+    diagnosis = diagnose_lines({"log": [*STEPS, last, *below.split("\n")]})
     assert diagnosis.label != "healthy"
     assert not diagnosis.is_fine
 
 
 @pytest.mark.parametrize(
     "below",
-    ["0 tests failed", "Job terminated of its own accord", "Read file <job.err> for stderr output"],
+    [
+        "$ echo $?\n0",
+        "Success rate: 100%",
+        "0 tests failed",
+        "Job terminated of its own accord",
+        "Read file <job.err> for stderr output",
+    ],
 )
 def test_what_is_no_failure_leaves_a_good_end_as_it_is(below: str) -> None:
     last = "step:3175/3175 val_loss:3.27713 train_time:1134.603s"

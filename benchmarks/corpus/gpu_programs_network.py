@@ -1,0 +1,201 @@
+"""The jobs of ``gpu_programs`` whose names, network or launch are at fault, with torch."""
+
+from __future__ import annotations
+
+from benchmarks.corpus.gpu_programs_job import Job
+
+DDP = "train_gpu_ddp.py"
+NETWORK = (
+    Job(
+        "no-name-master",
+        "hostname-unresolvable",
+        "",
+        "trn-07 trn-08",
+        "python with MASTER_ADDR of a name without address",
+        f"AT=trn-07.cluster.local env_run {DDP}",
+    ),
+    Job(
+        "no-own-name",
+        "hostname-unresolvable",
+        "loopback-hostname",
+        "vm-3fa2 vm-91bc",
+        "python with RANK, default backend (gloo and nccl); hosts do not know their own name",
+        f"env_run {DDP} --backend ''",
+        options="noname",
+    ),
+    Job(
+        "own-name-loopback",
+        "loopback-hostname",
+        "",
+        "deb-gpu1 deb-gpu2",
+        "torchrun, gloo and nccl; own name is 127.0.1.1",
+        f"torch_run {DDP} --backend ''",
+        names="127.0.1.1 HOST\n",
+    ),
+    Job(
+        "cloned-host",
+        "duplicate-hostname",
+        "duplicate-gpu",
+        "ubuntu-gpu ubuntu-gpu",
+        "python with RANK; both hosts restored from one snapshot",
+        f"env_run {DDP}",
+        options="sameboot",
+        debug="INFO",
+    ),
+    Job(
+        "docker-bridge",
+        "wrong-interface",
+        "",
+        "dl380-1 dl380-2",
+        "torchrun, NCCL_SOCKET_IFNAME=docker0",
+        f"export NCCL_SOCKET_IFNAME=docker0; torch_run {DDP}",
+        setup="ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up",
+        debug="INFO",
+    ),
+    Job(
+        "second-fabric",
+        "wrong-interface",
+        "network-unreachable",
+        "r1i0n3 r1i0n4",
+        "python with RANK; NCCL takes ib0 by itself, which leads nowhere",
+        f"env_run {DDP}",
+        setup="""
+sysctl -q -w net.ipv4.tcp_syn_retries=2
+ip link add ib0 type veth peer name ib0-far; ip link set ib0-far up; ip link set ib0 up
+ip addr add 10.10.0.$((NODE + 1))/24 dev ib0""",
+        debug="INFO",
+    ),
+    Job(
+        "gloo-exclude",
+        "wrong-interface",
+        "",
+        "sn4622118430 sn4622118431",
+        "python with RANK, gloo and nccl, GLOO_SOCKET_IFNAME=^lo,docker0",
+        f"export GLOO_SOCKET_IFNAME=^lo,docker0; env_run {DDP} --backend ''",
+        prefix="pdsh",
+    ),
+    Job(
+        "master-other-net",
+        "network-unreachable",
+        "",
+        "bm-gpu-21 bm-gpu-22",
+        "torchrun, master's address in a network that the second host has no route to",
+        f"AT=192.168.50.11 torch_run {DDP}",
+        setup="on 1 || ip addr add 192.168.50.11/24 dev eth0",
+    ),
+    Job(
+        "link-lost",
+        "network-unreachable",
+        "peer-died-timeout;unknown",
+        "xe9680-1 xe9680-2 xe9680-3",
+        "python with RANK, three hosts; the third's link goes down in training",
+        f"env_run {DDP}",
+        setup="if on 2; then (at 'step 5'; ip link set eth0 down) & fi",
+        debug="WARN",
+    ),
+    Job(
+        "firewall-launch-port",
+        "firewall-ports",
+        "peer-died-timeout;rank-mismatch;unknown",
+        "hgx01 hgx02",
+        "python with RANK, all ports closed on the master (drop)",
+        f"env_run {DDP}",
+        setup='on 1 || rules input "$KNOWN meta l4proto tcp drop"',
+        limit=70,
+    ),
+    Job(
+        "firewall-prohibited",
+        "firewall-ports",
+        "network-unreachable",
+        "alma-gpu-1 alma-gpu-2",
+        "python with RANK, all but the master's port rejected (admin-prohibited)",
+        f"env_run {DDP}",
+        setup='rules input "$KNOWN tcp dport $PORT accept; meta l4proto tcp reject with icmp admin-prohibited"',
+        debug="WARN",
+        prefix="kubectl",
+    ),
+    Job(
+        "firewall-egress",
+        "firewall-ports",
+        "",
+        "sec-gpu-01 sec-gpu-02",
+        "python with RANK, outgoing connections but those to the master's port dropped",
+        f"env_run {DDP}",
+        setup='rules output \'oif "lo" accept; ct state established,related accept; tcp dport 29500 accept; '
+        "meta l4proto tcp drop'",
+        debug="INFO",
+    ),
+    Job(
+        "jumbo",
+        "mtu-mismatch",
+        "peer-died-timeout;unknown",
+        "rack2-g1 rack2-g2",
+        "python with RANK; hosts' MTU is 9000, the switch's 1500",
+        f"env_run {DDP} --dim 1024",
+        setup="ip link set eth0 gso_max_segs 1; ip link set eth0 mtu 9000",
+        debug="INFO",
+    ),
+    Job(
+        "master-v6",
+        "ipv6-issue",
+        "network-unreachable",
+        "lrz-g01 lrz-g02",
+        "python with MASTER_ADDR of a name with an IPv6 address only; no IPv6 on the second host",
+        f"AT=lrz-head env_run {DDP}",
+        names="fd77::1 lrz-head\n",
+        setup="if on 0; then ip addr add fd77::1/64 dev eth0 nodad; "
+        "else sysctl -q -w net.ipv6.conf.all.disable_ipv6=1; fi",
+    ),
+    Job(
+        "no-rank",
+        "env-not-propagated",
+        "application-error",
+        "p4d-a p4d-b",
+        "python over pdsh without RANK and WORLD_SIZE",
+        f"MASTER_ADDR=$MASTER MASTER_PORT=$PORT $PY {DDP}",
+        prefix="pdsh",
+    ),
+    Job(
+        "no-torchrun",
+        "env-not-propagated",
+        "",
+        "gn11 gn12",
+        "torchrun c10d; the second host's shell lacks the environment's PATH",
+        f"if on 0; then c10d_run {DDP}; else env -i PATH=/usr/bin:/bin HOME=/mnt/home bash -c "
+        f"'torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint gn11:29500 {DDP}'; fi",
+        setup="! env -i PATH=/usr/bin:/bin which torchrun",
+    ),
+    Job(
+        "no-ssh",
+        "ssh-launch-failure",
+        "",
+        "login-gpu1 compute-gpu2",
+        "a launch script on the first host that starts ranks over ssh",
+        f"""
+on 1 && sleep 100
+ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new compute-gpu2 \\
+    "cd job && RANK=1 WORLD_SIZE=2 MASTER_ADDR=login-gpu1 MASTER_PORT=29500 python {DDP}" &
+env_run {DDP}
+wait""",
+        needs="ssh",
+        limit=45,
+    ),
+    Job(
+        "three-of-four",
+        "rank-mismatch",
+        "peer-died-timeout;unknown",
+        "w0 w1 w2",
+        "python with WORLD_SIZE=4 on three hosts",
+        f"OF=4 env_run {DDP}",
+    ),
+    Job(
+        "rank-twice",
+        "rank-mismatch",
+        "peer-died-timeout;unknown",
+        "k8s-w-0 k8s-w-1 k8s-w-2",
+        "python with RANK 0, 1 and 1",
+        f"AS=$((NODE > 1 ? 1 : NODE)) env_run {DDP}",
+        debug="INFO",
+        prefix="kubectl",
+    ),
+)
