@@ -5,7 +5,8 @@
 The hosts are network namespaces with a name, a boot-id, an /etc/hosts, a /dev/shm, a home and processes
 of their own (``tests.local.rooms``). FOLDER gets a folder of logs for each job, and index.tsv. A job is a
 shell text that each host runs; what makes its fault comes in that text, or in one that is run before and
-not recorded. Names: only these jobs. The whole ends within ``WHOLE`` seconds.
+not recorded. Names: only these jobs. The whole ends within ``WHOLE`` seconds. With TRAIN_DEVICE=cpu and
+JAX_PLATFORMS=cpu the jobs that need no CUDA run over gloo, as tests/diagnose/tenth was made.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _width(rows: list[bytes]) -> int:
     least = FEW if width in USUAL else FOLDED
     if not NARROW <= width <= WIDE or lengths[width] < max(least, SHARE * len(rows)):
         return 0
-    if any(len(row) == width and b" " in row and _RULES.issuperset(row) for row in rows):
+    if any(len(row) == width and _divides(row) for row in rows):
         return 0  # the rows of a table, which are all as wide
     pairs = [(row, after) for row, after in pairwise(rows) if _is_folded(row, width)]
     ends = Counter(row[-ALIKE:] for row, _ in pairs)
@@ -65,6 +65,11 @@ def _width(rows: list[bytes]) -> int:
         return 0  # what is folded is cut anywhere
     within = [row for row, after in pairs if after[:1].strip() and after[:ALIKE] != row[:ALIKE]]
     return width if len(within) >= max(least, len(pairs) * 2 // 3) else 0
+
+
+def _divides(row: bytes) -> bool:
+    """Return whether a line is one between the rows of a table: one of a sort alone may stand anywhere."""
+    return _RULES.issuperset(row) and (b" " in row or row[:1] in (b"+", b"|"))
 
 
 def _is_folded(row: bytes, width: int) -> bool:

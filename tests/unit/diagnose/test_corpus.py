@@ -61,6 +61,7 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
         ("sixth", 103, 0.84, 0.97),
         ("eighth", 70, 0.8, 0.97),
         pytest.param("ninth", 125, 0.8, 0.95, marks=LONG),
+        ("tenth", 43, 0.65, 0.97),
     ],
 )
 def test_logs_of_many_more_programs(name: str, logs: int, top1: float, any_label: float) -> None:

@@ -112,6 +112,19 @@ def test_the_rows_of_a_table_are_no_folded_lines() -> None:
     assert (lead.line, lead.text.split()) == (6, ["124", "train", "FAILED", "1:0"])
 
 
+def test_the_table_of_nvidia_smi_is_no_folded_line() -> None:
+    # As driver 580.159.04 prints it of an H200: between the rows of its boxes stands no space.
+    rule = f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+"
+    rows = [
+        f"| {text:<39} | {'':22} | {'':>20} |"
+        for text in ("GPU  Name", "Fan  Temp", "0  NVIDIA H200", "N/A   39C")
+    ]
+    table = ["Sat Nov 28 06:13:38 2026", rule, *rows[:2], rule.replace("-", "="), *rows[2:], rule]
+    used = "|    0   N/A  N/A            1127      C   python3                                1634MiB |"
+    found = diagnose_lines({"smi": [*table, used, rule]})
+    assert (found.label, found.notes) == ("unknown", ())
+
+
 def test_lines_of_one_form_and_length_are_no_folded_lines() -> None:
     links = [
         f"gpu0{a} -> gpu0{b} port 4{a}{b}87: no answer (dropped on the way): 3.5 s, tried again"
