@@ -17,6 +17,7 @@ from remedy.verify.onhost import ras_answer
 SMI = b"==============NVSMI LOG=============="
 IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
 _RAS = re.compile(rb'\A\s*\{\s*"nccl_version"\s*:')
+_TABLE_ENDS, FEW = b"-+\n", 5
 _RAS_TEXT = re.compile(rb"^Communicators\.\.\. \(", re.MULTILINE)
 LARGEST = 4 << 20  # bytes that are read
 
@@ -90,7 +91,10 @@ def is_state(data: bytes) -> bool:
     Args:
         data: the beginning of the file.
     """
-    return _has_blocks(data) or bool(_RAS_TEXT.search(data))
+    # Many a job prints the table of nvidia-smi first, and its own lines after it.
+    table, _, rest = data.rpartition(_TABLE_ENDS)
+    has_table = b"| NVIDIA-SMI " in table and rest.count(b"\n") < FEW
+    return has_table or _has_blocks(data) or bool(_RAS_TEXT.search(data))
 
 
 def _has_blocks(data: bytes) -> bool:

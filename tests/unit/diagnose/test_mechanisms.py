@@ -119,9 +119,19 @@ def test_the_table_of_nvidia_smi_is_no_folded_line() -> None:
         f"| {text:<39} | {'':22} | {'':>20} |"
         for text in ("GPU  Name", "Fan  Temp", "0  NVIDIA H200", "N/A   39C")
     ]
-    table = ["Sat Nov 28 06:13:38 2026", rule, *rows[:2], rule.replace("-", "="), *rows[2:], rule]
+    head = "| NVIDIA-SMI 580.159.04             Driver Version: 580.159.04     CUDA Version: 13.0     |"
+    table = [
+        "Sat Nov 28 06:13:38 2026",
+        rule,
+        head,
+        rule,
+        *rows[:2],
+        rule.replace("-", "="),
+        *rows[2:],
+        rule,
+    ]
     used = "|    0   N/A  N/A            1127      C   python3                                1634MiB |"
-    found = diagnose_lines({"smi": [*table, used, rule]})
+    found = diagnose_lines({"smi": [*table, *[used] * 20, rule]})
     assert (found.label, found.notes) == ("unknown", ())
 
 
