@@ -107,8 +107,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     by_role = _sorted(events, scans)
     diagnosis = _decided(scans, by_role)
     unreadable = [f"{scan.name}: is no text" for scan in scans if not is_text(scan.tail)]
-    if diagnosis.label == HEALTHY and (unreadable or not all(scan.is_whole for scan in scans)):
-        # What was not read may hold the failure.
+    is_open = unreadable or not all(scan.is_whole for scan in scans)
+    if diagnosis.label == HEALTHY and (is_open or all(scan.is_state for scan in scans)):
+        # What was not read may hold the failure, and what a tool says of a host or a job is no log of a run.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
     if diagnosis.is_fine and not by_role.succeeded:
         diagnosis = _without_doubtful_end(diagnosis, scans)

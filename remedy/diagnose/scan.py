@@ -205,7 +205,7 @@ class _Scan:
             tail=tail,
             lines=log.number(self.lines + (not kept.endswith(b"\n") and bool(kept))),
             size=size,
-            steps=() if blocks.is_state(opening) else made,  # fans have percents, too
+            steps=made,
             time=lines.last_time(ending),
             begin=lines.first_time(opening),
             trouble=self.source.trouble,
