@@ -118,13 +118,13 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
     behind = filter(None, (ranks_behind(events, [scan.name for scan in scans]),))
-    notes = (*_notes(scans), *unreadable, *diagnosis.notes, *behind)
+    moments, left_out = timeline(
+        by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
+    )
     update = {
-        "notes": notes,
+        "notes": (*_notes(scans), *unreadable, *diagnosis.notes, *left_out, *behind),
         "asides": (*_harmless(events), *diagnosis.asides),
-        "timeline": timeline(
-            by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
-        ),
+        "timeline": moments,
     }
     return diagnosis.model_copy(update=update)
 

@@ -1,4 +1,4 @@
-"""Tracebacks that stand in something else: a record in JSON, a list of their lines, or the box that rich draws."""
+"""Tracebacks that stand in something else: a record in JSON, a list of lines, or the box that rich draws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Boxed(NamedTuple):
 
 
 def of_record(line: str) -> str:
-    """Return the traceback in a record of JSON, or in a list of Python's, as its own lines; "" where there is none.
+    """Return the traceback in a record of JSON, or in a list of Python, as its own lines; "" where none is.
 
     Args:
         line: the whole line of the log.

@@ -27,7 +27,8 @@ _WORDS = (
     r"(?<!done )\bwaiting for (?:\w+ ){0,3}(?:ranks?|workers?|nodes?|peers?|processes|hosts?|barrier)\b",
     # What came of it.
     r"(?-i:\bFAIL\b|\bERR\b|\bNOT OK\b)|\brejected\b|\bcasualt|\b0 bytes\b|!=|\bdiffers on\b",
-    r"\b(?:success|pass|hit) rate\W{1,4}0(?:\.0{1,4})? ?%|\b(?:answers|outputs|predictions|results) (?:are |were )?empty\b",
+    r"\b(?:success|pass|hit) rate\W{1,4}0(?:\.0{1,4})? ?%",
+    r"\b(?:answers|outputs|predictions|results) (?:are |were )?empty\b",
     rf"\bwrong (?:sums?|results?|answers?)\b|{_NO_NUMBER}",
     r"fehler|erreur|\béchec|错误|失败|錯誤|失敗|エラー|오류|실패|ошибк",
 )

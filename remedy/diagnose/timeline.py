@@ -8,6 +8,7 @@ from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import Moment
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event
+from remedy.text import counted
 
 MOST = 10  # lines; the others are later, and a screen has no more
 # Clocks differ a little, and a line without a time has that of one before it: so near, a cause comes first.
@@ -17,8 +18,8 @@ _CAUSES = frozenset((Role.CAUSE, Role.APPLICATION))
 
 def timeline(
     failures: Sequence[Event], consequences: Sequence[Event], logs: int
-) -> tuple[Moment, ...]:
-    """Return when which log first failed, and how; nothing where there is one log only.
+) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
+    """Return when which log first failed, and how, and a sentence of what is left out; nothing of one log.
 
     Args:
         failures: those of all logs that can be a cause.
@@ -26,7 +27,7 @@ def timeline(
         logs: how many there are.
     """
     if logs < 2:
-        return ()
+        return (), ()
     first: dict[str, Event] = {}
     where: dict[str, set[str]] = {}
     seen: set[str] = set()
@@ -38,7 +39,15 @@ def timeline(
         kind = event.text if event.symptom == EXCEPTION else event.symptom
         first.setdefault(kind, event)
         where.setdefault(kind, set()).add(event.source)
-    return tuple(_moment(event, len(where[kind])) for kind, event in list(first.items())[:MOST])
+    shown, rest = list(first.items())[:MOST], list(first)[MOST:]
+    moments = tuple(_moment(event, len(where[kind])) for kind, event in shown)
+    if not rest:
+        return moments, ()
+    more = len(set().union(*(where[kind] for kind in rest)))
+    kinds = counted(len(rest), "more kind")
+    return moments, (
+        f"not in the order of time: {kinds} of failure, first in {counted(more, 'log')}",
+    )
 
 
 def _place(event: Event) -> tuple[float, bool, float, str, int]:

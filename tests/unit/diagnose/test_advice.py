@@ -101,6 +101,20 @@ def test_logs_of_a_job_give_a_timeline(tmp_path: Path) -> None:
     assert len(shown) <= 40
 
 
+def test_a_timeline_says_how_much_it_leaves_out() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 3, in main',
+        "    f(1)",
+    ]
+    logs = {f"rank{rank}.log": [*raised, f"ValueError: batch of {rank}"] for rank in range(14)}
+    diagnosis = diagnose_lines(logs)
+    assert len(diagnosis.timeline) == 10
+    assert "not in the order of time: 4 more kinds of failure, first in 4 logs" in diagnosis.notes
+    few = diagnose_lines({name: logs[name] for name in list(logs)[:9]})
+    assert not [note for note in few.notes if "order of time" in note]
+
+
 def test_no_line_is_shown_twice(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("2026-03-01 10:00:00,000 " + REFUSED, encoding="utf-8")
     shown = CliRunner().invoke(main, ["diagnose", str(tmp_path / "a.log")]).stdout

@@ -124,7 +124,7 @@ def test_logs_that_strangers_posted(name: str) -> None:
 def test_the_lines_that_decide_in_logs_of_strangers(
     name: str, any_label: float, blamed: int
 ) -> None:
-    # Runs that ended well are among them. Here stand the lines that decide, and none of the rest of what was posted.
+    # Runs that ended well are among them. Here stand the lines that decide, and nothing else of a post.
     figures = measure(CORPUS.with_name(name), leave_out=False).figures()
     assert figures["host_blamed_wrongly"] <= blamed
     assert figures["top1_or_secondary"] >= any_label, figures["wrong"]
