@@ -269,7 +269,7 @@ def main() -> None:
     start = time.monotonic()
     rows = ["file\tlabel\tsecondary\tcommand"]
 
-    def one(job: Job) -> str:
+    def row_of(job: Job) -> str:
         begun = time.monotonic()
         problem = "" if job.alone or begun < start + TOGETHER else "no time left"
         if not problem:
@@ -284,7 +284,7 @@ def main() -> None:
 
     for workers, alone in ((WORKERS, False), (1, True)):
         with ThreadPoolExecutor(workers) as pool:
-            for row in pool.map(one, [job for job in jobs if job.alone == alone]):
+            for row in pool.map(row_of, [job for job in jobs if job.alone == alone]):
                 if row:
                     rows.append(row)
     (folder / "index.tsv").write_text("\n".join(rows) + "\n")
