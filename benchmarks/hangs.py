@@ -30,7 +30,7 @@ from remedy.lab.paths import LabPaths
 from remedy.verify.onhost.ras_answer import ranks_of
 
 WORKER = Path(__file__).parent / "corpus" / "train_hang.py"
-RESULT = Path(__file__).parent / "results" / "hangs.md"
+RESULTS = Path(__file__).parent / "results"
 # What of a run names the rank: files of each run, and how the column is called.
 WITNESSES = {
     "trace_rank_*": "dumps",
@@ -40,7 +40,6 @@ WITNESSES = {
 }
 PORT, SECONDS = 31000, 3600
 PROMISED = 0.95
-CAUSES = ("peer-died-timeout", "application-error")
 KINDS = ("asleep", "ended", "stopped", "other", "receive", "barrier", "busy", "lock", "exception")
 
 
@@ -54,7 +53,9 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep the dumps in this folder")
     parser.add_argument("--read", type=Path, help="only read the dumps of this folder")
     parser.add_argument("--gpu", action="store_true", help="over NCCL, on the GPU of this machine")
-    parser.add_argument("--save", action="store_true", help=f"also write results/{RESULT.name}")
+    parser.add_argument(
+        "--save", action="store_true", help="also write results/hangs.md, or hangs-nccl.md"
+    )
     args = parser.parse_args()
     if args.read:
         table, share = judged(args.read)
@@ -68,12 +69,14 @@ def main() -> None:
             table, share = judged(Path(folder))
     print(table)
     if args.save:
+        gpu = " --gpu" if args.gpu else ""
         head = (
             "# Hangs of which the rank is named\n\n"
-            f"Made by `python -m benchmarks.hangs --runs {args.runs} --save`, one round. "
+            f"Made by `python -m benchmarks.hangs --runs {args.runs}{gpu} --save`, one round. "
             f"Commit {machine.commit()}, {machine.today()}.\n"
         )
-        RESULT.write_text(f"{head}\n{table}\n", encoding="utf-8")
+        name = "hangs-nccl.md" if args.gpu else "hangs.md"
+        (RESULTS / name).write_text(f"{head}\n{table}\n", encoding="utf-8")
     sys.exit(0 if share >= PROMISED else 1)
 
 
@@ -143,8 +146,7 @@ def _is_named(files: list[Path], bad: int, *, by_ras: bool) -> bool:
         answers = [{rank.rank for rank in ranks_of(path.read_text())} for path in files]
         return bool(answers) and all(ranks == {bad} for ranks in answers)
     diagnosis = diagnose_paths(files) if files else None
-    # Who calls something else than the others is an error of the program.
-    if diagnosis is None or diagnosis.label not in CAUSES or not diagnosis.notes:
+    if diagnosis is None or diagnosis.label != "peer-died-timeout" or not diagnosis.notes:
         return False
     return _names(diagnosis.notes[-1], bad)
 

@@ -17,7 +17,7 @@ from remedy.verify.onhost import ras_answer
 SMI = b"==============NVSMI LOG=============="
 IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
 _RAS = re.compile(rb'\A\s*\{\s*"nccl_version"\s*:')
-_TABLE_ENDS, FEW = b"-+\n", 5
+_INSIDE = frozenset(" \t}+|=")  # how the last line of such a thing begins
 _RAS_TEXT = re.compile(rb"^Communicators\.\.\. \(", re.MULTILINE)
 LARGEST = 4 << 20  # bytes that are read
 
@@ -85,16 +85,17 @@ def signs_of(data: bytes) -> tuple[BlockSign, ...]:
     return signs
 
 
-def is_state(data: bytes) -> bool:
+def is_state(data: bytes, tail: str) -> bool:
     """Return whether a file is what a tool printed of the state of a host or a job, and no log of a run.
+
+    Many a job prints such a thing first, and its own lines after it: these begin at the margin.
 
     Args:
         data: the beginning of the file.
+        tail: its last lines.
     """
-    # Many a job prints the table of nvidia-smi first, and its own lines after it.
-    table, _, rest = data.rpartition(_TABLE_ENDS)
-    has_table = b"| NVIDIA-SMI " in table and rest.count(b"\n") < FEW
-    return has_table or _has_blocks(data) or bool(_RAS_TEXT.search(data))
+    has_any = b"| NVIDIA-SMI " in data or _has_blocks(data) or _RAS_TEXT.search(data)
+    return bool(has_any) and tail.rstrip().rpartition("\n")[2][:1] in _INSIDE
 
 
 def _has_blocks(data: bytes) -> bool:

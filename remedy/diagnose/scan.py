@@ -212,7 +212,7 @@ class _Scan:
             unread=self.unread.sentences(width=2 * REACH, most=PATIENCE, seconds=SECONDS),
             is_whole=not (self.source.trouble or self.unread.late),
             setting=setting_of(f"{lines.clean_text(opening)}\n{tail[-OPENING:]}"),
-            is_state=blocks.is_state(opening),
+            is_state=blocks.is_state(opening, tail),
         )
 
     def _hits(self, kept: bytes, block: bytes) -> list[tuple[int, int]]:

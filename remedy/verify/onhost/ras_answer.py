@@ -39,7 +39,6 @@ class RasRank(NamedTuple):
         pid: of its process on its host; "" where the answer does not say.
         node: the address of its host.
         launched: how many operations it launched, where it is behind; -1 else.
-        line: of the answer in which it stands, from 1; 0 where that is not known.
     """
 
     rank: int
@@ -47,7 +46,6 @@ class RasRank(NamedTuple):
     pid: str = ""
     node: str = ""
     launched: int = -1
-    line: int = 0
 
 
 def missing(text: str) -> dict[int, str]:
@@ -125,42 +123,42 @@ def _of_text(text: str) -> list[RasRank]:
     return [*absent.values(), *behind]
 
 
-def _blocks(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    """Yield the kind and the numbered lines of each block of the first communicator."""
+def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the kind and the lines of each block of the first communicator."""
     kind: str = ""
-    lines: list[tuple[int, str]] = []
-    for number, line in enumerate([*text.splitlines(), ""], 1):
+    lines: list[str] = []
+    for line in [*text.splitlines(), ""]:
         head = _COMMUNICATOR.match(line)
         if head or not line.strip() or _SECTION.match(line):
             if kind:
                 yield kind, lines
             kind, lines = (head[1] if head and line.startswith("#0-0 ") else ""), []
         else:
-            lines.append((number, line))
+            lines.append(line)
 
 
-def _absent(lines: list[tuple[int, str]]) -> Iterator[RasRank]:
-    for number, line in lines:
+def _absent(lines: list[str]) -> Iterator[RasRank]:
+    for line in lines:
         single, listing = _RANK.match(line), _RANKS.match(line)
         if single:
-            yield RasRank(int(single[1]), MISSING, single[2] or "", single[3] or "", -1, number)
+            yield RasRank(int(single[1]), MISSING, single[2] or "", single[3] or "")
         for listed in re.findall(r"\d+", listing[1]) if listing else ():
-            yield RasRank(int(listed), MISSING, line=number)
+            yield RasRank(int(listed), MISSING)
 
 
-def _late(lines: list[tuple[int, str]]) -> list[RasRank]:
+def _late(lines: list[str]) -> list[RasRank]:
     """Return the ranks that are named with fewer operations than the others, who are only counted."""
     ranks: list[RasRank] = []
     operation, most = -1, 0
-    for number, line in lines:
+    for line in lines:
         at, alone, single = _AT.match(line), _RANK_AT.match(line), _RANK.match(line)
         if at:
             operation = int(at[1])
             most = max(most, operation)
         elif alone:
             place = alone[3] or "", alone[4] or ""
-            ranks.append(RasRank(int(alone[1]), BEHIND, *place, int(alone[2]), number))
+            ranks.append(RasRank(int(alone[1]), BEHIND, *place, int(alone[2])))
         elif single:
             place = single[2] or "", single[3] or ""
-            ranks.append(RasRank(int(single[1]), BEHIND, *place, operation, number))
+            ranks.append(RasRank(int(single[1]), BEHIND, *place, operation))
     return [rank for rank in ranks if rank.launched < most]

@@ -281,3 +281,14 @@ def test_answers_of_ncclras_as_json_name_the_rank(
 def test_an_answer_of_ncclras_is_no_proof_of_health(answer: str) -> None:
     assert not diagnose_paths([SEEN / answer]).is_fine
     assert diagnose_paths([SEEN / answer]).label != "healthy"
+
+
+def test_a_job_that_prints_the_state_of_its_cards_first_is_a_run() -> None:
+    cards = [
+        "==============NVSMI LOG==============",
+        "GPU 00000000:00:06.0",
+        "    Product Name : NVIDIA H200",
+    ]
+    steps = [f"step {step}/20 loss 0.{step}" for step in range(1, 21)]
+    assert diagnose_lines({"log": cards}).label == "unknown"
+    assert diagnose_lines({"log": [*cards, *steps, "Training finished"]}).label == "healthy"
