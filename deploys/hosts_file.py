@@ -22,7 +22,13 @@ from remedy.deploys._hosts_block import HostsEntry, target
 from remedy.deploys._resolution import HOSTS as PATH
 from remedy.deploys.hostname import HostnameSpec
 from remedy.deploys.resolver import ResolverSpec
-from remedy.edit.hosts import Disabled, block_entries, edit_hosts, parse_line
+from remedy.edit.hosts import (
+    Disabled,
+    block_entries,
+    edit_hosts,
+    foreign_entries,
+    parse_line,
+)
 from remedy.plan import (
     Change,
     CommandAction,
@@ -190,13 +196,33 @@ def _note_drift(
     pairs, known = _named(entries)
     lacking = [name for name, pair in pairs if not (listed and pair <= listed)]
     departures = sorted({name for name, _ in listed if name not in known})
-    if lacking:
-        bench.drift(f"{PATH} lacks {counted(len(lacking), 'host')} of the cluster", _few(lacking))
+    absent, kept_elsewhere = _parted(lacking, dict(pairs), content)
+    if absent:
+        bench.drift(f"{PATH} lacks {counted(len(absent), 'host')} of the cluster", _few(absent))
+    if kept_elsewhere:
+        hosts = counted(len(kept_elsewhere), "host")
+        bench.drift(
+            f"only lines of {PATH} that are not remedy's name {hosts} of the cluster",
+            _few(kept_elsewhere),
+        )
     if departures:
         bench.drift(f"{PATH} lists hosts that left the inventory", _few(departures))
     if not (disabled or lacking or departures):
         bench.drift(f"the block in {PATH} was edited or is out of order")
     return bench.findings[-1]
+
+
+def _parted(
+    lacking: Sequence[str], pairs: Mapping[str, Set[tuple[str, str]]], content: bytes
+) -> tuple[list[str], list[str]]:
+    """Part the hosts that the block lacks: those that no line names, and those that others name rightly."""
+    outside = frozenset[tuple[str, str]]()
+    if lacking:
+        outside = frozenset(
+            (n, line.address) for line in foreign_entries(content) for n in line.names
+        )
+    named = {name for name in lacking if pairs[name] <= outside}
+    return [n for n in lacking if n not in named], [n for n in lacking if n in named]
 
 
 def _label(line: Disabled) -> str:

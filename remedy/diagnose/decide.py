@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
+from remedy.diagnose.answers import answer_of, undecided
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.chains import (
     without_repeated_blame,
@@ -40,8 +40,6 @@ from remedy.diagnose.events import (
 )
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
 from remedy.diagnose.hangs import (
-    PEER,
-    ended_from_outside,
     of_a_start,
     of_an_open_end,
     ranks_behind,
@@ -50,10 +48,11 @@ from remedy.diagnose.job_setting import together
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
+from remedy.diagnose.outside import QUIET, ended, ended_together
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
-from remedy.diagnose.ranking import SHOWN, certainty, quote, ranked
+from remedy.diagnose.ranking import SHOWN, quote, ranked
 from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
@@ -67,16 +66,9 @@ from remedy.text import clipped, is_number
 
 # What torchrun prints first of all: a start that goes no further has it, too.
 STARTED = "omp-threads"
-# The entries of jobs that were ended by a scheduler or a person.
-FROM_OUTSIDE = frozenset(("time-limit", "batch-limit"))
-# What a person sends from a keyboard, whatever the job did until then.
-_BY_HAND = re.compile(r"\bSIGINT\b|got signal: 2\b|Received 2 death signal|\bKeyboardInterrupt\b")
 BARE = 0.58  # the most that an exception without its traceback weighs
 BESIDE = 0.3  # and the most where it decides nothing
-MOVING, QUIET = (
-    0.75,
-    0.6,
-)  # how sure it is that a run is healthy which goes on, or which shows no failure
+MOVING = 0.75  # how sure it is that a run is healthy which goes on
 HARMLESS = 0.5  # and one of which only harmless lines are seen, or a page of others
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
 SAID = 160  # characters of a line that are shown
@@ -182,11 +174,10 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if events.failures and (failed := _of_failures(scans, events)):
         return failed
     if events.effects and not events.killed:
-        waits = of_waits(events.effects, events.signs, scans)
-        return waits or _answer(events.effects, events.signs, events.effects)
+        return _of_effects(scans, events)
     if events.killed:
-        return _undecided(events.killed, [*events.effects, *events.signs], events.effects)
-    if events.signs and (answer := _answer(events.signs, [], [])).label != UNKNOWN:
+        return undecided(events.killed, [*events.effects, *events.signs], events.effects)
+    if events.signs and (answer := answer_of(events.signs, [], [])).label != UNKNOWN:
         return answer
     named = by_words(scans) if not events.good else None
     if named and named[1][0].score >= LEAST:
@@ -196,77 +187,21 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     """Answer with what failed; None where that decides nothing, and other ranks print that they suffer."""
-    answer = _ended(scans, events) or _answer(events.failures, events.signs, events.effects)
+    answer = ended(scans, events.failures, events.effects, events.signs) or answer_of(
+        events.failures, events.signs, events.effects
+    )
     is_vague = all(event.symptom == EXCEPTION for event in events.failures)
     if answer.label == UNKNOWN and is_vague and events.effects and not events.killed:
         return None
     return (narrowed(answer, scans) if answer.label == UNKNOWN else None) or answer
 
 
-def _ended(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
-    """Answer where a job was ended from outside and nothing else failed; None where something else did."""
-    if not {event.symptom for event in events.failures} <= FROM_OUTSIDE:
-        return None
-    if events.effects:
-        return _answer(events.effects, events.signs, events.effects)
-    by_hand = all(_BY_HAND.search(event.text) for event in events.failures)
-    if by_hand and not any(scan.steps for scan in scans):
-        return None
-    if not by_hand and (hang := ended_from_outside(scans, events.failures)):
-        return hang
-    if any(scan.steps for scan in scans):
-        return _ended_at_work(events.failures)
-    return _ended_unseen(events.failures)
-
-
-def _ended_at_work(ends: Sequence[Event]) -> Diagnosis:
-    """Answer where a job made steps until it was ended from outside: nothing failed."""
-    last = quote(ends[0])
-    reason = "the time that the job was given was too short, or somebody ended it"
-    given = Candidate(label=APPLICATION, score=0.5, reason=reason, evidence=(last,))
-    note = "the job made steps until it was ended from outside; it goes on from its last checkpoint"
-    return Diagnosis(label=HEALTHY, lead=last, candidates=(given,), notes=(note,), **sure(QUIET))
-
-
-def _ended_unseen(ends: Sequence[Event]) -> Diagnosis:
-    """Answer where a job was ended from outside, and nothing shows what it did until then."""
-    score, reason = 0.45, "a rank that stalled, if nothing was done until the job was ended"
-    peer = Candidate(label=PEER, score=score, reason=reason, evidence=(quote(ends[0]),))
-    answer = _undecided(ends, [], [])
-    notes = ("the job was ended from outside, and no step of it was seen: what did it do before?",)
-    candidates = (*answer.candidates, peer)
-    return answer.model_copy(update={"candidates": candidates, "notes": notes})
-
-
-def _answer(
-    leading: Sequence[Event], signs: Sequence[Event], effects: Sequence[Event]
-) -> Diagnosis:
-    causes = ranked(leading, signs)
-    if not causes or causes[0].score < LEAST:
-        likely = [cause for cause in causes if cause.score >= causes[0].score / 3]
-        return _undecided(leading, signs, effects, len(likely))
-    first = causes[0]
-    second = causes[1].score if len(causes) > 1 else 0.0
-    likely = [cause for cause in causes[:SHOWN] if cause.score >= first.score / 3]
-    return Diagnosis(
-        label=first.label,
-        **sure(certainty(first.score, second)),
-        lead=quote(first.events[0]),
-        candidates=tuple(cause.candidate() for cause in likely),
-        consequences=tuple(quote(event) for event in effects[:SHOWN]),
-    )
-
-
-def _undecided(
-    leading: Sequence[Event], signs: Sequence[Event], effects: Sequence[Event], most: int = SHOWN
-) -> Diagnosis:
-    candidates = ranked(leading, signs)[: min(most, SHOWN)]
-    return Diagnosis(
-        label=UNKNOWN,
-        **sure(0.0),
-        lead=quote(leading[0]) if leading else None,
-        candidates=tuple(cause.candidate() for cause in candidates),
-        consequences=tuple(quote(event) for event in effects[:SHOWN]),
+def _of_effects(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    """Answer with what the logs suffered, where none shows what failed."""
+    return (
+        ended_together(scans, events.effects)
+        or of_waits(events.effects, events.signs, scans)
+        or answer_of(events.effects, events.signs, events.effects)
     )
 
 
@@ -301,7 +236,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
             return hang
     if named := _by_last_exception(scans, events):
         return named.model_copy(update={"notes": tuple(notes)})
-    diagnosis = _undecided(events.traces[:1] or events.signs, events.signs, [])
+    diagnosis = undecided(events.traces[:1] or events.signs, events.signs, [])
     if not diagnosis.candidates and (words := by_words(scans)):
         diagnosis = of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})

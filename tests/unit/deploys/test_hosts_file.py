@@ -176,6 +176,23 @@ def test_hosts_that_the_block_lacks_and_hosts_that_left_are_named() -> None:
     assert "gone" not in written(plan)
 
 
+def test_hosts_that_other_lines_name_rightly_are_not_said_to_be_lacking() -> None:
+    plan = plan_of(two(PLAIN + b"10.0.0.1 a\n10.0.0.2 B # theirs\n"))
+    (finding,) = findings(plan, FindingKind.DRIFT)
+    assert "not remedy's" in finding.title
+    assert finding.evidence == ("a", "b")
+    # The lines stay, and the block names both as well: it is kept right, those are not.
+    assert "10.0.0.2 B # theirs" in written(plan)
+    assert block(plan) == ["10.0.0.1\ta", "10.0.0.2\tb"]
+
+
+def test_of_hosts_that_the_block_lacks_those_that_no_line_names_are_apart() -> None:
+    plan = plan_of(two(PLAIN + b"10.0.0.1 a\n"))
+    drift = {f.title: f.evidence for f in findings(plan, FindingKind.DRIFT)}
+    assert drift[f"{PATH} lacks 1 host of the cluster"] == ("b",)
+    assert [e for t, e in drift.items() if "not remedy's" in t] == [("a",)]
+
+
 def test_a_block_that_was_edited_is_put_right() -> None:
     right = settled().states["a"].file(PATH)
     assert isinstance(right, File)
