@@ -39,6 +39,7 @@ from remedy.diagnose.events import (
     without_the_past,
 )
 from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
+from remedy.diagnose.first_failed import first_failed
 from remedy.diagnose.hangs import (
     of_a_start,
     of_an_open_end,
@@ -109,12 +110,12 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
-    behind = filter(None, (ranks_behind(events, [scan.name for scan in scans]),))
+    who = filter(None, (first_failed(scans), ranks_behind(events, [scan.name for scan in scans])))
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )
     update = {
-        "notes": (*_notes(scans), *unreadable, *diagnosis.notes, *left_out, *behind),
+        "notes": (*_notes(scans), *unreadable, *diagnosis.notes, *left_out, *who),
         "asides": (*_harmless(events), *diagnosis.asides),
         "timeline": moments,
     }

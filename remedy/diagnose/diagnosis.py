@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from remedy.values import Record
 
@@ -78,11 +78,16 @@ class Candidate(Record):
     evidence: tuple[Quote, ...] = ()
 
 
+MomentSide: TypeAlias = Literal["at", "before", "after"]
+
+
 class Moment(Record):
     """The first failure of a log, or of several with the same one.
 
     Args:
-        file: of the first; ``line``, ``text``, ``rank``, ``host`` and ``time`` as in a quote.
+        file: of the first; ``line``, ``text``, ``rank`` and ``host`` as in a quote.
+        time: seconds from the start of the year, of the line itself or of one below or above it.
+        side: whether it was printed then, before or after.
         logs: how many logs began to fail so.
     """
 
@@ -92,6 +97,7 @@ class Moment(Record):
     rank: int | None = None
     host: str = ""
     time: float | None = None
+    side: MomentSide = "at"
     logs: int = 1
 
 

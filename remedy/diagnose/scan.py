@@ -21,6 +21,7 @@ from remedy.diagnose.collected import as_lines
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
 from remedy.diagnose.gloo_ports import unswapped
+from remedy.diagnose.intervals import Interval, interval_of
 from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
 from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
@@ -51,6 +52,7 @@ class Event:
     host: str = ""
     process: lines.Process = None
     time: float | None = None
+    until: float | None = None
     details: dict[str, str] = field(default_factory=dict)
     causes: tuple[CauseWeight, ...] = ()
     meaning: str = ""
@@ -292,7 +294,7 @@ class _Scan:
             details |= {key: value for key, value in extracted.groupdict().items() if value}
         if entry.gloo_port:
             details = unswapped(text, details)
-        line = lines.split(text)
+        line, interval = lines.split(text), self._interval(text, buffer, begin)
         return Event(
             symptom=entry.id,
             role=entry.role,
@@ -302,7 +304,8 @@ class _Scan:
             rank=self._rank(line),
             host=line.host,
             process=self._process(line),
-            time=self._time(text, buffer, begin),
+            time=interval.time,
+            until=interval.until,
             details=_local(line) | details,
             causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
@@ -333,7 +336,7 @@ class _Scan:
             self._raised(opening, exception, block, 0)
 
     def _raised(self, opening: str, exception: Raised, buffer: bytes, begin: int) -> None:
-        first = lines.split(opening)
+        first, interval = lines.split(opening), self._interval(exception.text, buffer, begin)
         self.counts[EXCEPTION] += 1
         self.events.append(
             Event(
@@ -345,7 +348,8 @@ class _Scan:
                 rank=self._rank(first),
                 host=first.host,
                 process=self._process(first),
-                time=self._time(exception.text, buffer, begin),
+                time=interval.time,
+                until=interval.until,
                 details=_local(first)
                 | ({"path": exception.file} if exception.file else {})
                 | ({"level": "warning"} if exceptions.is_warned_of(opening) else {}),
@@ -361,17 +365,10 @@ class _Scan:
     def _process(self, line: lines.LogLine) -> lines.Process:
         return self.rank if line.process is None else line.process
 
-    def _time(self, text: str, buffer: bytes, begin: int) -> float | None:
-        """Return when a line was printed: its time, that of a line a little before, or the last one known."""
-        time = lines.time_of(text)
-        if time is None:
-            for raw in reversed(buffer[max(0, begin - 4000) : begin].split(b"\n")[-40:]):
-                time = lines.time_of(lines.clean(raw[:300]))
-                if time is not None:
-                    break
-        if time is not None:
-            self.time = time
-        return self.time
+    def _interval(self, text: str, buffer: bytes, begin: int) -> Interval:
+        interval = interval_of(text, buffer, begin, self.time)
+        self.time = interval.time
+        return interval
 
 
 def _local(line: lines.LogLine) -> dict[str, str]:

@@ -128,11 +128,12 @@ def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(""), Text("In the order of time", style="bold")]
     for moment in diagnosis.timeline:
         clock = "--:--:--" if moment.time is None else _clock(moment.time)
+        side = "" if moment.side == "at" or moment.time is None else f"{moment.side} "
         origin = f"rank {moment.rank}" if moment.rank is not None else ""
         more = f" (and {counted(moment.logs - 1, 'other log')})" if moment.logs > 1 else ""
         where = " ".join(filter(None, (f"{moment.file}:{moment.line}", origin, moment.host)))
         text = moment.text.strip()[:MOMENT]
-        parts.append(_whole(f"  {clock} {where}{more}: {text}", style=""))
+        parts.append(_whole(f"  {side}{clock} {where}{more}: {text}", style=""))
     return parts
 
 
