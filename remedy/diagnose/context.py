@@ -6,6 +6,7 @@ that is as good as proof stays what it is, and nothing becomes certain by this.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,15 @@ from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
 
 FITS, FITS_NOT, RULED_OUT = 1.08, 0.85, 0.6
+MIXED, BESIDE = (
+    0.66,
+    0.5,
+)  # how much two Pythons weigh for what one of them refuses, and others beside it
+# What is imported from the packages of another Python, or sent by a process of one, is refused with these.
+_NOT_ITS_OWN = re.compile(
+    r"(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|\w*[Pp]icklingError|SyntaxError|SystemError"
+    r"|ValueError: (?:unsupported pickle protocol|bad marshal)|(?:Attribute|Type)Error: .*pickle)"
+)
 LEAST_RANKS = 3  # that are seen, before one of them stands against the others
 
 # A job on one host sends nothing between hosts; its interface can still be wrong.
@@ -62,6 +72,8 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
     for event in events:
         showing[_kind(event)].add((event.source, event.process))
     of_setting = factors_of(setting)
+    if len(setting.pythons) > 1:
+        events = [_of_two_pythons(event, setting.pythons) for event in events]
     return [
         _in(event, {**_by_spread(event, len(showing[_kind(event)]), len(ranks)), **of_setting})
         for event in events
@@ -108,6 +120,18 @@ def weighed(cause: CauseWeight, factors: Mapping[str, float]) -> CauseWeight:
         return cause
     weight = min(cause.weight * factor, CERTAIN - STEP)
     return cause.model_copy(update={"weight": round(weight, 3)})
+
+
+def _of_two_pythons(event: Event, pythons: Iterable[str]) -> Event:
+    """Return an exception by which one Python refuses what is another's, with that for a cause."""
+    if event.symptom != EXCEPTION or not _NOT_ITS_OWN.match(event.text):
+        return event
+    because = f"packages of Python {' and '.join(sorted(pythons))} run in one job"
+    others = tuple(
+        cause.model_copy(update={"weight": min(cause.weight, BESIDE)}) for cause in event.causes
+    )
+    mixed = CauseWeight(label="multi-python", weight=MIXED, because=because)
+    return replace(event, causes=(mixed, *others))
 
 
 def _kind(event: Event) -> str:

@@ -28,6 +28,7 @@ from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.ends import (
     doubtful_end,
     is_stopped_by_hand,
+    is_through,
     says_farewell,
     sent_nothing,
     went_well,
@@ -38,7 +39,7 @@ from remedy.diagnose.events import (
     without_echoes,
     without_the_past,
 )
-from remedy.diagnose.exceptions import EXCEPTION, Raised, last_named
+from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.first_failed import first_failed
 from remedy.diagnose.hangs import (
     of_a_start,
@@ -46,6 +47,8 @@ from remedy.diagnose.hangs import (
     ranks_behind,
 )
 from remedy.diagnose.job_setting import together
+from remedy.diagnose.kills import of_a_kill
+from remedy.diagnose.kinds import Raised
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
@@ -54,7 +57,7 @@ from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
 from remedy.diagnose.ranking import SHOWN, quote, ranked
-from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing
+from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing, went_on_after
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
@@ -94,7 +97,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     scans = without_aftermath(without_the_past(scans))
     events = without_outlived(at_their_level(events_that_count(scans)))
+    reported = events
     events = standing(events, scans)
+    went_on = went_on_after(reported, events)
     events = in_place(in_phase(events, scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
@@ -114,8 +119,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )
+    said = went_on if diagnosis.label == HEALTHY else ()
     update = {
-        "notes": (*_notes(scans), *unreadable, *diagnosis.notes, *left_out, *who),
+        "notes": (*said, *_notes(scans), *unreadable, *diagnosis.notes, *left_out, *who),
         "asides": (*_harmless(events), *diagnosis.asides),
         "timeline": moments,
     }
@@ -164,6 +170,13 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
 
 
 def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
+    if not (events.failures or events.killed) and is_through(scans, events.effects):
+        note = "each log shows the last epoch to its end; what stands below it came after"
+        return Diagnosis(label=HEALTHY, notes=(note,), **sure(QUIET))
+    return _of_events(scans, events)
+
+
+def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
     if events.succeeded or (is_quiet and went_well(scans, events.failures)):
         candidates = tuple(
@@ -177,7 +190,8 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if events.effects and not events.killed:
         return _of_effects(scans, events)
     if events.killed:
-        return undecided(events.killed, [*events.effects, *events.signs], events.effects)
+        about = (events.killed, [*events.effects, *events.signs], events.effects)
+        return of_a_kill(scans, *about) or undecided(*about)
     if events.signs and (answer := answer_of(events.signs, [], [])).label != UNKNOWN:
         return answer
     named = by_words(scans) if not events.good else None

@@ -32,6 +32,12 @@ _LAST_STEP = (
     r"^(?!.*\b(?:eval|valid|test|warm))(?!.*\bepoch\D{1,5}(?P<epoch>\d{1,9}) ?/ ?(?!(?P=epoch)\b)\d).{0,80}"
     r"\b(?:step|iter(?:ation)?)s?\W{1,3}(?P<last>\d{2,12}) ?/ ?(?P=last)\b"
 )
+# The last epoch as Keras shows it, and all its batches, of one process or of several.
+_LAST_EPOCH = re.compile(
+    r"^(?:\S{1,40} )?Epoch (?P<epoch>\d{1,6})/(?P=epoch)$"
+    r"(?:\n(?!.*\bEpoch \d)[^\n]*){0,40}?\n[^\n]{0,60}\b(?P<batch>\d{1,9})/(?P=batch)\b[^\n]*\bloss: ",
+    re.MULTILINE,
+)
 _STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
 _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
@@ -130,6 +136,24 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
     moving = {scan.name for scan in scans if _goes_on(scan, failures)}
     return bool(moving) and {event.source for event in failures} <= moving
+
+
+def is_through(scans: Sequence[LogScan], effects: Sequence[Event]) -> bool:
+    """Return whether each log shows its last epoch to its end, and what else failed came after that.
+
+    Args:
+        scans: every log of the run; nothing but effects failed in them.
+        effects: what processes print that suffer from another.
+    """
+    ends = {scan.name: _end_of_training(scan) for scan in scans}
+    return all(ends.values()) and all(event.line > ends[event.source] for event in effects)
+
+
+def _end_of_training(scan: LogScan) -> int:
+    """Return the number of the line with which the last epoch ends, 0 where none does."""
+    ending = _ending(scan.tail)
+    last = max((match.end() for match in _LAST_EPOCH.finditer(ending)), default=0)
+    return scan.lines - ending.rstrip("\n").count("\n", last) if last else 0
 
 
 def _is_after_its_end(event: Event, log: LogScan) -> bool:

@@ -41,6 +41,7 @@ _NETWORKS = (
     (FABRIC, re.compile(r"NET/OFI (?:Selected|Using|Running)|Using network (?:AWS |Lib)")),
     (SOCKET, re.compile(r"Using (?:network Socket|internal Network Socket)|via NET/Socket/")),
 )
+_PYTHONS = re.compile(r"/python(3\.\d{1,2})/site-packages/")
 _OF_DOCKER = re.compile(r"[0-9a-f]{12}")  # its own names of hosts
 # What launchers put before lines is not among it: it changes no answer.
 _CONTAINERS = (
@@ -70,6 +71,7 @@ class JobSetting:
         world: how many ranks it has, 0 where that is not shown.
         networks: over which it sends.
         is_contained: whether it runs in containers.
+        pythons: versions of Python from whose packages it runs, as "3.11".
     """
 
     nodes: frozenset[int] = frozenset()
@@ -79,6 +81,7 @@ class JobSetting:
     world: int = 0
     networks: frozenset[str] = frozenset()
     is_contained: bool = False
+    pythons: frozenset[str] = frozenset()
 
     @property
     def is_of_one_host(self) -> bool:
@@ -113,6 +116,7 @@ def setting_of(text: str) -> JobSetting:
         networks=frozenset(name for name, pattern in _NETWORKS if pattern.search(text)),
         is_contained=any(map(_OF_DOCKER.fullmatch, places))
         or any(word in text for word in _CONTAINERS),
+        pythons=frozenset(_PYTHONS.findall(text)),
     )
 
 
@@ -141,4 +145,5 @@ def together(settings: Iterable[JobSetting]) -> JobSetting:
         world=max((setting.world for setting in known), default=0),
         networks=frozenset().union(*(setting.networks for setting in known)),
         is_contained=any(setting.is_contained for setting in known),
+        pythons=frozenset().union(*(setting.pythons for setting in known)),
     )

@@ -18,6 +18,7 @@ OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
 REACHED = "reached-later"
+MOST_SAID = 3  # sentences about what a run outlived
 PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
 
 # What reports that the ranks met: the first collective is still to come.
@@ -63,6 +64,24 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
             or _failed_later(event, own)
         )
     ]
+
+
+def went_on_after(reported: Sequence[Event], standing: Sequence[Event]) -> tuple[str, ...]:
+    """Return sentences about what could be a cause and was outlived: a run can be slower for it.
+
+    Args:
+        reported: the events of all logs.
+        standing: those that nothing refutes.
+    """
+    left = {id(event) for event in standing}
+    outlived: dict[str, Event] = {}
+    for event in sorted(reported, key=lambda event: event.line):
+        if id(event) not in left and event.role is Role.CAUSE and event.weight >= CLEAR:
+            outlived.setdefault(event.causes[0].label, event)
+    return tuple(
+        f"{event.source}:{event.line}: the run went on after it: {event.meaning}"
+        for event in list(outlived.values())[:MOST_SAID]
+    )
 
 
 def answered_in(scan: LogScan) -> Callable[[int, str], bool]:

@@ -19,10 +19,11 @@ from remedy.diagnose import blocks, exceptions, lines, steps, windows
 from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue, compiled
 from remedy.diagnose.collected import as_lines
 from remedy.diagnose.engine import Across, Find, Held, make_finder
-from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK, Raised
+from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK
 from remedy.diagnose.gloo_ports import unswapped
 from remedy.diagnose.intervals import Interval, interval_of
 from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
+from remedy.diagnose.kinds import Raised
 from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
 from remedy.diagnose.steps import Step

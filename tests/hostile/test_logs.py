@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.diagnose import blocks, exceptions, first_failed, lines, progress, steps
+from remedy.diagnose import blocks, exceptions, first_failed, kinds, lines, progress, steps
 from remedy.diagnose import scan as scanning
 from remedy.diagnose.catalogue import Symptom, catalogue, compiled
 from remedy.diagnose.decide import decide
@@ -131,7 +131,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "first_failed": lambda text: first_failed.REPORT.search(
         f"Root Cause (first observed failure):\n[0]:\n  time : 2026-03-02_11:00:00\n host : {text}\n"
     ),
-    "causes": lambda text: exceptions.Raised(text, 1, "").causes,
+    "causes": lambda text: kinds.Raised(text, 1, "").causes,
     "last_named": exceptions.last_named,
     "raised": lambda text: exceptions.raised(
         text + "Traceback (most recent call last):", ("\n" + text + "x").encode() * 20

@@ -1,0 +1,48 @@
+"""Jobs that were through, jobs that went on, and one process that was killed under its launcher."""
+
+from __future__ import annotations
+
+from remedy.diagnose.logs import diagnose_lines
+from tests.unit.diagnose.test_first_failed import report
+
+EPOCHS = [
+    line
+    for epoch in (1, 2, 3)
+    for line in (f"Epoch {epoch}/3", f"10/10 - 1s - loss: 1.{5 - epoch}")
+]
+GONE = (
+    "E0000 00:00:1795860348.769110 154 base_collective_executor.cc:252] BaseCollectiveExecutor::StartAbort "
+    "UNAVAILABLE: Failed to send RPC to coordination service."
+)
+
+
+def test_what_comes_after_the_last_epoch_of_all_logs_is_no_failure() -> None:
+    assert diagnose_lines({"a.log": EPOCHS, "b.log": [*EPOCHS, GONE]}).label == "healthy"
+    cut = diagnose_lines({"a.log": EPOCHS[:-1], "b.log": [*EPOCHS, GONE]})
+    assert cut.label == "peer-died-timeout"
+    amid = diagnose_lines({"a.log": EPOCHS, "b.log": [*EPOCHS[:4], GONE]})
+    assert amid.label == "peer-died-timeout"
+
+
+def test_several_processes_in_one_log_end_with_their_last_epoch() -> None:
+    lines = [f"{rank}: {line}" for line in EPOCHS for rank in range(3)]
+    assert diagnose_lines({"log": lines}).label == "healthy"
+
+
+def test_what_a_run_outlived_is_said() -> None:
+    full = "It appears as if there is not enough space for /dev/shm/vader_segment.gpu01.1000.b95b.1"
+    steps = [f"[09:59:{second}] step {second} loss 0.{second}" for second in range(10, 30)]
+    diagnosis = diagnose_lines({"log": [full, "file). It is likely that", *steps, "done"]})
+    assert diagnosis.label == "healthy"
+    assert any("log:1: the run went on after it: /dev/shm" in note for note in diagnosis.notes)
+
+
+def test_one_process_that_was_killed_first_is_a_matter_of_memory_perhaps() -> None:
+    diagnosis = diagnose_lines({"log": report()})
+    assert (diagnosis.label, diagnosis.confidence) == ("host-oom", "possible")
+    assert diagnose_lines({"log": report(code=-15)}).label != "host-oom"
+
+
+def test_of_a_killed_job_nobody_says_who_was_first() -> None:
+    killed = ["line 18:    36 Killed                  python3 train.py"]
+    assert diagnose_lines({"log": killed}).label == "unknown"
