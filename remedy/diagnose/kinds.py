@@ -57,6 +57,7 @@ _KINDS = (
     (re.compile(r"(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|.*\[Errno 12\]"), "host-oom"),
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
+    (re.compile(r"ValueError: unsupported pickle protocol: \d"), "multi-python"),
     # The compiled part of a package that is there: it was built for another Python.
     (re.compile(r"ModuleNotFoundError: No module named '\w+(?:\.\w+)*\._\w+'"), "multi-python"),
     (re.compile(r"(?:ConnectionResetError|BrokenPipeError|EOFError)\b"), "peer-died-timeout"),
@@ -83,6 +84,7 @@ _VARIABLE = re.compile(
     r"KeyError: '(?!(?:RANK|WORLD_SIZE|LOCAL_|NODE_RANK|MASTER_|SLURM_|OMPI_|PMI|CUDA_)\w*')"
     r"[A-Z][A-Z0-9_]{1,60}'"
 )
+_PROGRAM_NAME = re.compile(r"FileNotFoundError: .*: '[\w.+-]{1,60}'$")
 _SHARED = "multiprocessing/shared_memory.py"
 _OF_A_KIND = 0.6
 # The time ran out in a call that connects.
@@ -164,6 +166,8 @@ class Raised:
         """The cause that its kind or its errno speaks for, and why; None where these say nothing."""
         if self._wants_a_variable:
             return "env-not-propagated", "a variable is not set where this process runs"
+        if self.file.endswith("/subprocess.py") and _PROGRAM_NAME.search(self.text):
+            return "env-not-propagated", "a program is not on the PATH of this process"
         if self.text.startswith("FileExistsError") and self.file.endswith(_SHARED):
             return "stale-shm", "a run that ended left shared memory of this name"
         if _OF_A_DEVICE.search(self.code) and self.text.startswith("IndexError"):

@@ -29,6 +29,17 @@ def answer(*lines: str) -> Diagnosis:
         ("KeyError: 'DATA_ROOT'", "/usr/lib/python3.9/os.py", "env-not-propagated"),
         ("KeyError: 'DATA_ROOT'", "/home/ana/settings.py", "application-error"),
         ("KeyError: 'LOCAL_RANK'", "<frozen os>", "application-error"),
+        ("ValueError: unsupported pickle protocol: 5", "/x.py", "multi-python"),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'pdsh'",
+            "/usr/lib/python3.11/subprocess.py",
+            "env-not-propagated",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'config.json'",
+            "/home/ana/settings.py",
+            "application-error",
+        ),
         (
             "FileExistsError: [Errno 17] File exists: '/cache_1'",
             "/usr/lib/python3.11/multiprocessing/shared_memory.py",

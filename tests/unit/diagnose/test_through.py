@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remedy.diagnose.logs import diagnose_lines
-from tests.unit.diagnose.test_first_failed import report
+from tests.unit.diagnose.launcher import report
 
 EPOCHS = [
     line
