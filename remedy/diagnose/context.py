@@ -21,10 +21,8 @@ from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
 
 FITS, FITS_NOT, RULED_OUT = 1.08, 0.85, 0.6
-MIXED, BESIDE = (
-    0.66,
-    0.5,
-)  # how much two Pythons weigh for what one of them refuses, and others beside it
+# How much two Pythons weigh for what one of them refuses, and other causes beside it.
+MIXED, BESIDE = 0.62, 0.5
 # What is imported from the packages of another Python, or sent by a process of one, is refused with these.
 _NOT_ITS_OWN = re.compile(
     r"(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|\w*[Pp]icklingError|SyntaxError|SystemError"

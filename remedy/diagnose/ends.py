@@ -146,7 +146,8 @@ def is_through(scans: Sequence[LogScan], effects: Sequence[Event]) -> bool:
         effects: what processes print that suffer from another.
     """
     ends = {scan.name: _end_of_training(scan) for scan in scans}
-    return all(ends.values()) and all(event.line > ends[event.source] for event in effects)
+    is_late = all(event.line > ends.get(event.source, 0) for event in effects)
+    return bool(ends) and all(ends.values()) and is_late
 
 
 def _end_of_training(scan: LogScan) -> int:
