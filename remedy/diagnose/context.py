@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from remedy.diagnose.catalogue import CauseWeight, Role
@@ -21,13 +21,14 @@ from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
 
 FITS, FITS_NOT, RULED_OUT = 1.08, 0.85, 0.6
-# How much two Pythons weigh for what one of them refuses, and other causes beside it.
+# How much it weighs that one host differs, or one Python, and other causes beside it.
 MIXED, BESIDE = 0.62, 0.5
 # What is imported from the packages of another Python, or sent by a process of one, is refused with these.
 _NOT_ITS_OWN = re.compile(
     r"(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|\w*[Pp]icklingError|SyntaxError|SystemError"
     r"|ValueError: (?:unsupported pickle protocol|bad marshal)|(?:Attribute|Type)Error: .*pickle)"
 )
+_LACKS = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: '/")
 LEAST_RANKS = 3  # that are seen, before one of them stands against the others
 
 # A job on one host sends nothing between hosts; its interface can still be wrong.
@@ -70,6 +71,8 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
     for event in events:
         showing[_kind(event)].add((event.source, event.process))
     of_setting = factors_of(setting)
+    suffering = {(e.source, e.process) for e in events if e.role is Role.CONSEQUENCE}
+    events = [_of_one_host(event, suffering) for event in events]
     if len(setting.pythons) > 1:
         events = [_of_two_pythons(event, setting.pythons) for event in events]
     return [
@@ -130,6 +133,21 @@ def _of_two_pythons(event: Event, pythons: Iterable[str]) -> Event:
     )
     mixed = CauseWeight(label="multi-python", weight=MIXED, because=because)
     return replace(event, causes=(mixed, *others))
+
+
+def _of_one_host(event: Event, suffering: Collection[tuple[str, Process]]) -> Event:
+    """Return the exception of a rank that lacks a file, where another rank of its log came further.
+
+    The first rank may be the only one that opens the file.
+    """
+    others = {process for source, process in suffering if source == event.source}
+    is_alone = event.process and others - {event.process, None}
+    if event.symptom != EXCEPTION or not is_alone or not _LACKS.match(event.text):
+        return event
+    because = "another rank did not lack the file: a file system that is not mounted on this host"
+    missing = CauseWeight(label="storage-fault", weight=MIXED, because=because)
+    rest = tuple(cause for cause in event.causes if cause.label != missing.label)
+    return replace(event, causes=(missing, *rest))
 
 
 def _kind(event: Event) -> str:

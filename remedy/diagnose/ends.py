@@ -54,7 +54,7 @@ _ENDED_WELL = re.compile(
     r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
     # The benchmarks of CORAL, IO500, those of OSU with the last of their sizes.
     r"|^Figure of Merit\b|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
-    r"|'train_runtime': \d|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
+    r"|'train_runtime': '?\d|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b"
     rf"|{_LAST_STEP}",
@@ -77,6 +77,7 @@ _LAST_WORDS = re.compile(
     r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
     r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall|test)"
     r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
+    r"|^\W*(?:train(?:ing)?|job|run|script) end(?:ed|s)?\W*$"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     rf"|{_OF_MLPERF}"
     r"|\bruntime(?: \([^)\n]{1,20}\))?\W{1,3}\d|\bfinished: +True\b|^\W*(?:\w+ )?epilog(?:ue)?\b"

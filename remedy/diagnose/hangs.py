@@ -24,6 +24,7 @@ from remedy.diagnose.progress import was_warned
 from remedy.diagnose.ranking import quote
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import Step, have_stopped
+from remedy.diagnose.suspect import is_suspect
 from remedy.text import clipped, is_number, listed
 
 PEER = "peer-died-timeout"
@@ -200,7 +201,7 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
         Candidate(label=label, score=score, reason=reason) for label, score, reason in _AFTER_STEPS
     )
     is_warned = not strange and any(map(was_warned, scans))
-    if is_warned or _are_at_work(moving):
+    if (is_warned or _are_at_work(moving)) and not is_suspect(strange):
         others = tuple(candidate for candidate in candidates if candidate.label != HEALTHY)
         certainty = GOES_ON if is_warned else AT_WORK
         return Diagnosis(label=HEALTHY, candidates=others, notes=(note,), **sure(certainty))

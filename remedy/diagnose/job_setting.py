@@ -41,7 +41,7 @@ _NETWORKS = (
     (FABRIC, re.compile(r"NET/OFI (?:Selected|Using|Running)|Using network (?:AWS |Lib)")),
     (SOCKET, re.compile(r"Using (?:network Socket|internal Network Socket)|via NET/Socket/")),
 )
-_PYTHONS = re.compile(r"/python(3\.\d{1,2})/site-packages/")
+_PYTHONS = re.compile(r"/python(3\.\d{1,2})/")
 _OF_DOCKER = re.compile(r"[0-9a-f]{12}")  # its own names of hosts
 # What launchers put before lines is not among it: it changes no answer.
 _CONTAINERS = (
@@ -71,7 +71,7 @@ class JobSetting:
         world: how many ranks it has, 0 where that is not shown.
         networks: over which it sends.
         is_contained: whether it runs in containers.
-        pythons: versions of Python from whose packages it runs, as "3.11".
+        pythons: versions of Python whose files it runs, as "3.11".
     """
 
     nodes: frozenset[int] = frozenset()

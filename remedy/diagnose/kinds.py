@@ -45,6 +45,7 @@ _KINDS = (
     (
         re.compile(
             r".*\[Errno (?:28|122)\]|.*No space left on device|OSError: Not enough free space to write"
+            r"|OSError: \d+ requested and \d+ written"
         ),
         "disk-full",
     ),
@@ -57,6 +58,13 @@ _KINDS = (
     (re.compile(r"(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|.*\[Errno 12\]"), "host-oom"),
     (re.compile(r"(?:socket\.)?gaierror\b|.*Name or service not known"), "hostname-unresolvable"),
     (re.compile(r"ImportError: \S{1,80}\.so[\w.]{0,20}: cannot open shared"), "missing-library"),
+    # What nearly every environment for training has: this is another one.
+    (
+        re.compile(
+            r"ModuleNotFoundError: No module named '(?:numpy|torch|mpi4py|tensorflow|jax|ray|dask|scipy|yaml)'"
+        ),
+        "env-not-propagated",
+    ),
     (re.compile(r"ValueError: unsupported pickle protocol: \d"), "multi-python"),
     # The compiled part of a package that is there: it was built for another Python.
     (re.compile(r"ModuleNotFoundError: No module named '\w+(?:\.\w+)*\._\w+'"), "multi-python"),

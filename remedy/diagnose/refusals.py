@@ -98,7 +98,7 @@ _MEANINGS = (
     words(
         r"[Cc]onnection timed out|ETIMEDOUT"
         r"|[Cc]onnect(?:ion|ing)?\b.{0,60}(?:timeout|timed out|deadline has elapsed)"
-        r"|tcp handshaker shutdown",
+        r"|tcp handshaker shutdown|\bdial tcp [^\n]{3,80}: i/o timeout",
         ("firewall-ports", 0.56),
         ("wrong-interface", 0.48),
         ("peer-died-timeout", 0.45),

@@ -29,6 +29,7 @@ _NOT_REACHED = re.compile(r"(?i)\bconnect")
 _ANSWERED = {
     REACHED: _NOT_REACHED,
     "link-came-back": re.compile(r"port error|Link (?:is )?[Dd]own|link status definitely down"),
+    "server-came-up": re.compile(r"is DOWN, reason"),
     "name-was-found": re.compile(r"resolve|can.t find"),
     "storage-came-back": re.compile(r"nfs: server \S+ not responding|Lustre: .*lost"),
     "xla-was-late": re.compile(r"This thread has been waiting"),

@@ -30,6 +30,8 @@ _COUNTED = re.compile(
 _NO_STEP = re.compile(
     r"\b(?:error|fatal|abort|failed|failure|exception|killed|timed out|timeout|args|config)|\bwandb: "
     r"|\bnan\b(?! iterations)"
+    # Who waits makes none.
+    r"|\bno (?:answer|response|reply)\b|\bwaiting for\b|\bgiving up\b"
     # What is done before the first step.
     r"|\b(?:initiali[sz]ation|loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
     re.IGNORECASE,

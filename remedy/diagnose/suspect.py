@@ -23,7 +23,7 @@ _WORDS = (
     r"\btimed out\b|\bgave up\b|\bgiving up\b|\bstopped (?:answering|responding)\b|\bunresponsive\b",
     r"\b(?:lost|vanished|gone|went away|drained|flap(?:ped)?)\b|\bnever (?:arrived|came|answered)\b",
     r"\bcould not\b|\b(?:did|does|has|have) not (?:answer|respond|arrive|start|reply|return|finish|complete)",
-    r"\bdid not\W*$|\bno (?:output|answer|response|reply) from\b|\bexcept (?:rank|node|host)\b",
+    r"\bdid not\W*$|\bno (?:output|answer|response|reply)\b|\bexcept (?:rank|node|host)\b",
     r"(?<!done )\bwaiting for (?:\w+ ){0,3}(?:ranks?|workers?|nodes?|peers?|processes|hosts?|barrier)\b",
     # What came of it.
     r"(?-i:\bFAIL\b|\bERR\b|\bNOT OK\b)|\brejected\b|\bcasualt|\b0 bytes\b|!=|\bdiffers on\b",

@@ -64,6 +64,8 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
         ("tenth", 43, 0.65, 0.97),
         ("eleventh", 68, 0.85, 0.95),
         ("twelfth", 76, 0.85, 0.92),
+        ("thirteenth", 51, 0.8, 0.9),
+        ("fourteenth", 63, 0.75, 0.9),
     ],
 )
 def test_logs_of_many_more_programs(name: str, logs: int, top1: float, any_label: float) -> None:
