@@ -18,7 +18,7 @@ _LOOKS: dict[str, tuple[str, ...]] = {
     "loopback-hostname": (
         "getent ahosts {peer}",
         "getent ahosts {host}",
-        "ip -br address | grep -F {address}",
+        'getent hosts "$(hostname)"; grep -n -F {address} /etc/hosts',
     ),
     "hostname-unresolvable": ("getent hosts {peer}", "getent hosts {host}"),
     "master-port-in-use": ("ss -ltnp 'sport = :{port}'",),
@@ -37,6 +37,7 @@ _LOOKS: dict[str, tuple[str, ...]] = {
     "gdr-peermem": ("lsmod | grep peermem; ibv_devinfo -d {device}", "lsmod | grep peermem"),
     "memlock-limit": ("ulimit -l",),
     "nofile-limit": ("ulimit -n",),
+    "host-oom": ("dmesg -T | grep -iE 'out of memory|oom-kill|killed process'",),
     "shm-too-small": ("df -h /dev/shm",),
     "stale-shm": ("ls -l /dev/shm; ipcs -m",),
 }

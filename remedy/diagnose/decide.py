@@ -16,6 +16,7 @@ from remedy.diagnose.chains import (
 from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
+    CERTAIN,
     HEALTHY,
     UNKNOWN,
     Candidate,
@@ -31,6 +32,8 @@ from remedy.diagnose.ends import (
     is_through,
     says_farewell,
     sent_nothing,
+    silent,
+    suspect_end,
     went_well,
 )
 from remedy.diagnose.events import (
@@ -61,7 +64,7 @@ from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing, went
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
-from remedy.diagnose.succeeded import states_success
+from remedy.diagnose.succeeded import successes
 from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
@@ -90,7 +93,7 @@ class _Sorted:
     signs: tuple[Event, ...]
     traces: tuple[Event, ...]
     good: bool
-    succeeded: bool
+    successes: tuple[Event, ...]
 
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
@@ -109,8 +112,15 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     if diagnosis.label == HEALTHY and (is_open or all(scan.is_state for scan in scans)):
         # What was not read may hold the failure, and what a tool says of a host or a job is no log of a run.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
-    if diagnosis.is_fine and not by_role.succeeded:
-        diagnosis = _without_doubtful_end(diagnosis, scans)
+    if diagnosis.is_fine:
+        successful = {event.source for event in by_role.successes}
+        others = [scan for scan in scans if scan.name not in successful]
+        diagnosis = _without_doubtful_end(diagnosis, others)
+    empty = silent(scans) if diagnosis.is_fine else []
+    if empty:
+        # Of the rank that it is of, nothing is known.
+        notes = (*diagnosis.notes, *(f"{name}: is empty" for name in empty))
+        diagnosis = diagnosis.model_copy(update={"notes": notes, **sure(QUIET)})
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
@@ -131,6 +141,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
 def _without_doubtful_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
     """Answer that nobody knows where a log says that its run ended well, and something else below."""
     line = next(filter(None, map(doubtful_end, scans)), "")
+    if not line and len(scans) > 1:
+        # The success of one rank is not that of the others.
+        line = next(filter(None, map(suspect_end, scans)), "")
     if not line:
         return diagnosis
     candidates = (
@@ -158,6 +171,9 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
     reported = without_short_copies(with_role(Role.CAUSE, Role.APPLICATION))
     failures = without_echoes(reported, effects, killed)
     failures = without_repeated_blame(without_wrappers(failures, effects, scans), scans)
+    if any(event.time is not None for event in failures):
+        # What the kernel counts from its boot has no place among them: what is as good as proof leads.
+        failures = sorted(failures, key=lambda e: e.time is not None or e.weight < CERTAIN)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,
@@ -165,7 +181,7 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
         signs=with_role(Role.SIGN),
         traces=with_role(Role.TRACE),
         good=is_more_than_set_up(with_role(Role.GOOD)),
-        succeeded=states_success(events, scans),
+        successes=successes(events, scans),
     )
 
 
@@ -178,7 +194,7 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
-    if events.succeeded or (is_quiet and went_well(scans, events.failures)):
+    if events.successes or (is_quiet and went_well(scans, events.failures)):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

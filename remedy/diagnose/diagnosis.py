@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypedDict
 
 from remedy.values import Record
 
@@ -14,6 +14,8 @@ UNKNOWN, HEALTHY, APPLICATION = "unknown", "healthy", "application-error"
 Confidence = Literal["certain", "likely", "possible", "none"]
 
 CERTAIN, LIKELY = 0.85, 0.65
+NEAR = 2.0
+"""Seconds by which clocks differ a little: moments so near are one."""
 """From this certainty on an answer is certain, or likely; below it, and above 0, it is possible."""
 
 
@@ -78,16 +80,13 @@ class Candidate(Record):
     evidence: tuple[Quote, ...] = ()
 
 
-MomentSide: TypeAlias = Literal["at", "before", "after"]
-
-
 class Moment(Record):
     """The first failure of a log, or of several with the same one.
 
     Args:
         file: of the first; ``line``, ``text``, ``rank`` and ``host`` as in a quote.
-        time: seconds from the start of the year, of the line itself or of one below or above it.
-        side: whether it was printed then, before or after.
+        time: seconds from the start of the year, of the line itself or of the last one above it.
+        until: of the line itself or of the first one below it.
         logs: how many logs began to fail so.
     """
 
@@ -97,7 +96,7 @@ class Moment(Record):
     rank: int | None = None
     host: str = ""
     time: float | None = None
-    side: MomentSide = "at"
+    until: float | None = None
     logs: int = 1
 
 

@@ -38,6 +38,9 @@ _LAST_EPOCH = re.compile(
     r"(?:\n(?!.*\bEpoch \d)[^\n]*){0,40}?\n[^\n]{0,60}\b(?P<batch>\d{1,9})/(?P=batch)\b[^\n]*\bloss: ",
     re.MULTILINE,
 )
+_LOSS = re.compile(r"\bloss\b", re.IGNORECASE)
+_LOSS_OF_NO_NUMBER = re.compile(r"\bloss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
+_STREAM = re.compile(r"(?:^|[/._-])(?:std)?(?:err|out)(?:\.\w{1,4})?$")
 _STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
 _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
@@ -216,8 +219,34 @@ def doubtful_end(scan: LogScan) -> str:
     last = [] if first is None else lines[first:]
     if last and have_stopped(scan.steps, scan.time) and not any(map(_ENDED_WELL.search, last)):
         return last[-1].strip()
+    losses = [line for line in lines if _LOSS.search(line)]
+    if losses and _LOSS_OF_NO_NUMBER.search(losses[-1]):
+        return losses[-1].strip()
     failed = next((status for asked, status in pairwise(last) if _is_failed(asked, status)), "")
     return failed or next((line.strip() for line in reversed(last) if is_suspect(line)), "")
+
+
+def suspect_end(scan: LogScan) -> str:
+    """Return the last line of a log where it has a word of a failure; "" where it has none.
+
+    Args:
+        scan: a log of a run another log of which ended well.
+    """
+    lines = [line.strip() for line in _ending(scan.tail).splitlines() if line.strip()]
+    return lines[-1] if lines and is_suspect(lines[-1]) else ""
+
+
+def silent(scans: Sequence[LogScan]) -> list[str]:
+    """Return the names of the logs of several in which nothing stands; a stream of output often has nothing.
+
+    Args:
+        scans: every log of the run.
+    """
+    if len(scans) < 2:
+        return []
+    return [
+        scan.name for scan in scans if not (scan.size or scan.trouble or _STREAM.search(scan.name))
+    ]
 
 
 def _is_failed(asked: str, status: str) -> bool:

@@ -18,10 +18,12 @@ class Interval(NamedTuple):
     Args:
         time: its own time, else the last one before it that is known.
         until: its own time, else the first one after it; None where none is near.
+        nearest: that of the two whose line stands nearer.
     """
 
     time: float | None
     until: float | None
+    nearest: float | None
 
 
 def interval_of(text: str, buffer: bytes, begin: int, last: float | None) -> Interval:
@@ -30,15 +32,20 @@ def interval_of(text: str, buffer: bytes, begin: int, last: float | None) -> Int
     Args:
         text: the line.
         buffer: what is read of its log.
-        begin: where the line begins there.
+        begin: where the line begins there, or the traceback that it ends.
         last: the last time that was known before.
     """
     own = lines.time_of(text)
     if own is not None:
-        return Interval(own, own)
+        return Interval(own, own, own)
     above = buffer[max(0, begin - BEFORE) : begin].split(b"\n")[-LINES_BEFORE:]
     below = buffer[begin : begin + AFTER].split(b"\n")[1 : LINES_AFTER + 1]
     before = lines.last_time(b"\n".join(row[:WIDTH] for row in above))
     time = last if before is None else before
     until = lines.first_time(b"\n".join(row[:WIDTH] for row in below))
-    return Interval(time, until if until is None or time is None or until >= time else None)
+    if until is None or (time is not None and until < time):
+        return Interval(time, None, time)
+    # The line right above has a time: the program wrote with times, and this is the last that it did.
+    row = next((row for row in reversed(above) if row.strip()), b"")
+    is_next = lines.time_of(lines.clean(row[:WIDTH])) is not None
+    return Interval(time, until, time if is_next else until)

@@ -93,6 +93,7 @@ _VARIABLE = re.compile(
     r"[A-Z][A-Z0-9_]{1,60}'"
 )
 _PROGRAM_NAME = re.compile(r"FileNotFoundError: .*: '[\w.+-]{1,60}'$")
+_PATH = re.compile(r"Error: .*['\"](?P<path>/[^'\"\n]{1,300})['\"]")
 _SHARED = "multiprocessing/shared_memory.py"
 _OF_A_KIND = 0.6
 # The time ran out in a call that connects.
@@ -139,6 +140,12 @@ class Raised:
     def extent(self) -> int:
         """How many lines after its first belong to its message."""
         return max((n for n, line in enumerate(self.more, 1) if line), default=0)
+
+    @property
+    def path(self) -> str:
+        """The path that its message names, else the file of the innermost frame."""
+        named = _PATH.search(self.text)
+        return named["path"] if named else self.file
 
     @property
     def causes(self) -> tuple[CauseWeight, ...]:

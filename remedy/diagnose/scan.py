@@ -54,6 +54,7 @@ class Event:
     process: lines.Process = None
     time: float | None = None
     until: float | None = None
+    nearest: float | None = None
     details: dict[str, str] = field(default_factory=dict)
     causes: tuple[CauseWeight, ...] = ()
     meaning: str = ""
@@ -307,6 +308,7 @@ class _Scan:
             process=self._process(line),
             time=interval.time,
             until=interval.until,
+            nearest=interval.nearest,
             details=_local(line) | details,
             causes=tuple(cause for cause in entry.causes if cause.counts_on(text)),
             meaning=entry.meaning,
@@ -351,8 +353,9 @@ class _Scan:
                 process=self._process(first),
                 time=interval.time,
                 until=interval.until,
+                nearest=interval.nearest,
                 details=_local(first)
-                | ({"path": exception.file} if exception.file else {})
+                | ({"path": exception.path} if exception.path else {})
                 | ({"level": "warning"} if exceptions.is_warned_of(opening) else {}),
                 causes=exception.causes,
                 meaning="the program raised this exception.",

@@ -13,8 +13,8 @@ SUMMARY = 20  # lines after a success in which a run sums up its steps
 AFTER = 0.8  # a text of this weight after a success is a failure, of another run in the same log
 
 
-def states_success(events: Sequence[Event], scans: Sequence[LogScan]) -> bool:
-    """Return whether a run states its success, and nothing shows that another one followed in its log.
+def successes(events: Sequence[Event], scans: Sequence[LogScan]) -> tuple[Event, ...]:
+    """Return the lines by which a run states its success; () where another one may have followed in its log.
 
     Args:
         events: of all logs.
@@ -22,8 +22,10 @@ def states_success(events: Sequence[Event], scans: Sequence[LogScan]) -> bool:
     """
     success = {event.source: event.line for event in events if event.symptom == SUCCEEDED}
     if not success or any(event.role is Role.KILLED for event in events):
-        return False
-    return not _goes_on(scans, success) and all(_is_excused(event, success) for event in events)
+        return ()
+    if _goes_on(scans, success) or not all(_is_excused(event, success) for event in events):
+        return ()
+    return tuple(event for event in events if event.symptom == SUCCEEDED)
 
 
 def _goes_on(scans: Iterable[LogScan], success: Mapping[str, int]) -> bool:

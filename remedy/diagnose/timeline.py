@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.diagnosis import Moment, MomentSide
+from remedy.diagnose.diagnosis import NEAR, Moment
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event
 from remedy.text import counted
 
 MOST = 10  # lines; the others are later, and a screen has no more
-# Clocks differ a little, and a line without a time stands between two others: so near, a cause comes first.
-NEAR = 2.0
 _CAUSES = frozenset((Role.CAUSE, Role.APPLICATION))
 
 
@@ -50,28 +48,19 @@ def timeline(
     )
 
 
-def _latest(event: Event) -> float | None:
-    """Return when a line was printed at the latest: a traceback stands before what its launcher says of it."""
-    return event.time if event.until is None else event.until
-
-
 def _place(event: Event) -> tuple[float, bool, float, str, int]:
-    latest = _latest(event)
-    time = float("inf") if latest is None else latest
+    time = float("inf") if event.nearest is None else event.nearest
     return (time // NEAR, event.role not in _CAUSES, time, event.source, event.line)
 
 
 def _moment(event: Event, logs: int) -> Moment:
-    latest = _latest(event)
-    is_exact = event.until is not None and event.until - (event.time or 0.0) <= NEAR
-    side: MomentSide = "at" if is_exact else "after" if event.until is None else "before"
     return Moment(
         file=event.source,
         line=event.line,
         text=event.text,
         rank=event.rank,
         host=event.host,
-        time=latest,
-        side=side,
+        time=event.time,
+        until=event.until,
         logs=logs,
     )

@@ -11,11 +11,13 @@ from rich.text import Text
 from remedy.diagnose.advice import evidence, named
 from remedy.diagnose.cures import cause_of
 from remedy.diagnose.diagnosis import (
+    NEAR,
     Candidate,
     Confirmation,
     ConfirmationStatus,
     Diagnosis,
     Explanation,
+    Moment,
     Quote,
 )
 from remedy.text import clipped, counted, folded, to_paste
@@ -127,14 +129,24 @@ def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
         return []
     parts: list[RenderableType] = [Text(""), Text("In the order of time", style="bold")]
     for moment in diagnosis.timeline:
-        clock = "--:--:--" if moment.time is None else _clock(moment.time)
-        side = "" if moment.side == "at" or moment.time is None else f"{moment.side} "
+        clock = _when(moment)
         origin = f"rank {moment.rank}" if moment.rank is not None else ""
         more = f" (and {counted(moment.logs - 1, 'other log')})" if moment.logs > 1 else ""
         where = " ".join(filter(None, (f"{moment.file}:{moment.line}", origin, moment.host)))
         text = moment.text.strip()[:MOMENT]
-        parts.append(_whole(f"  {side}{clock} {where}{more}: {text}", style=""))
+        parts.append(_whole(f"  {clock} {where}{more}: {text}", style=""))
     return parts
+
+
+def _when(moment: Moment) -> str:
+    """Return when a line was printed, or between which two others that have a time."""
+    if moment.time is None:
+        return "--:--:--" if moment.until is None else f"before {_clock(moment.until)}"
+    if moment.until is None:
+        return f"after {_clock(moment.time)}"
+    if moment.until - moment.time <= NEAR:
+        return _clock(moment.time)
+    return f"{_clock(moment.time)}-{_clock(moment.until)}"
 
 
 def _clock(time: float) -> str:
@@ -248,7 +260,9 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     if label == "unknown" or explanation.diagnosis.is_open:
         condition = "if the run failed or hangs, " if explanation.diagnosis.is_open else ""
         text = to_paste(f"{condition}{NEXT}", inventory)
-        return [Folded(Text("Next: ", style="bold"), Text(text))]
+        things = named(explanation.diagnosis) if label == "unknown" else ""
+        names = [Folded(Text("Named: ", style="bold"), Text(things))] if things else []
+        return [*names, Folded(Text("Next: ", style="bold"), Text(text))]
     if label == "healthy":
         return []
     parts: list[RenderableType] = []

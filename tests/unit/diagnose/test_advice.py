@@ -101,7 +101,7 @@ def test_logs_of_a_job_give_a_timeline(tmp_path: Path) -> None:
     assert len(shown) <= 40
 
 
-def test_a_line_without_a_time_stands_before_the_next_one_with_a_time(tmp_path: Path) -> None:
+def test_a_line_without_a_time_stands_by_the_nearer_line_that_has_one(tmp_path: Path) -> None:
     start = "W0301 10:00:00.000000 12 torch/distributed/run.py:792] Setting OMP_NUM_THREADS"
     ended = "E0301 10:31:0{}.000000 12 torch/x/api.py:1002] failed (exitcode: {}) local_rank: 0 (pid: 15)"
     steps = [f"[rank 0] step {n} loss 6.9" for n in range(30)]
@@ -117,8 +117,26 @@ def test_a_line_without_a_time_stands_before_the_next_one_with_a_time(tmp_path: 
     assert [line.split(".log:")[0] for line in shown[first : first + 3]] == [
         "  after 10:00:00 " + tmp_path.name + "/c",
         "  10:31:01 " + tmp_path.name + "/b",
-        "  before 10:31:05 " + tmp_path.name + "/a",
+        "  10:00:00-10:31:05 " + tmp_path.name + "/a",
     ]
+
+
+def test_a_traceback_right_below_a_line_with_a_time_stands_there(tmp_path: Path) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/a/t.py", line 3, in f',
+        "ValueError: bad batch",
+    ]
+    stop = "2026-03-01 10:30:12,000 WARNING agent: stopping workers"
+    lost = "2026-03-01 10:00:14,000 ERROR RuntimeError: Connection closed by peer [10.0.0.9]:4123"
+    (tmp_path / "a.log").write_text(
+        "\n".join(["2026-03-01 10:00:10,000 INFO step 11", *raised, stop])
+    )
+    (tmp_path / "b.log").write_text(lost)
+    shown = CliRunner().invoke(main, ["diagnose", str(tmp_path)]).stdout.splitlines()
+    first = shown.index("In the order of time") + 1
+    assert shown[first].startswith(f"  10:00:10-10:30:12 {tmp_path.name}/a.log")
+    assert shown[first + 1].startswith(f"  10:00:14 {tmp_path.name}/b.log")
 
 
 def test_a_timeline_says_how_much_it_leaves_out() -> None:

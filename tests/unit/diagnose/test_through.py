@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from remedy.diagnose.logs import diagnose_lines
 from tests.unit.diagnose.launcher import report
 
@@ -46,3 +48,35 @@ def test_one_process_that_was_killed_first_is_a_matter_of_memory_perhaps() -> No
 def test_of_a_killed_job_nobody_says_who_was_first() -> None:
     killed = ["line 18:    36 Killed                  python3 train.py"]
     assert diagnose_lines({"log": killed}).label == "unknown"
+
+
+GOOD = ["step 1/2 loss 1.5", "step 2/2 loss 1.4", "Training complete."]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["step 1/2 loss 1.5", "GPU 3 does not answer, giving up"], ["step 1/2 loss nan", "done"]],
+)
+def test_the_success_of_one_rank_is_not_that_of_another(other: list[str]) -> None:
+    diagnosis = diagnose_lines({"rank0.log": GOOD, "rank1.log": other})
+    assert diagnosis.label == "unknown"
+    assert diagnosis.notes
+    assert diagnose_lines({"rank0.log": GOOD, "rank0.stderr.log": []}).is_fine
+    empty = diagnose_lines({"rank0.log": GOOD, "rank1.log": []})
+    assert not empty.is_fine
+    assert "rank1.log: is empty" in empty.notes
+    assert diagnose_lines({"rank0.log": GOOD, "rank1.log": GOOD[:2]}).label == "healthy"
+
+
+def test_what_the_kernel_counts_from_its_boot_leads_where_it_is_as_good_as_proof() -> None:
+    xid = "[1234567.123456] NVRM: Xid (PCI:0000:3b:00): 79, pid=2211, GPU has fallen off the bus."
+    victim = "2026-03-01 10:00:40 RuntimeError: CUDA error: unspecified launch failure"
+    assert diagnose_lines({"dmesg.txt": [xid], "gpu02.log": [victim]}).label == "gpu-hardware-xid"
+
+
+def test_a_warning_about_a_module_is_no_failure() -> None:
+    warning = "/opt/t.py:368: UserWarning: Failed to initialize NumPy: No module named 'numpy'"
+    lost = "[rank1]: RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.3]:4782."
+    assert (
+        diagnose_lines({"rank0.log": [warning], "rank1.log": [lost]}).label == "peer-died-timeout"
+    )
