@@ -223,8 +223,15 @@ def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
     )
     is_vague = all(event.symptom == EXCEPTION for event in events.failures)
     if answer.label == UNKNOWN and is_vague and events.effects and not events.killed:
-        return None
+        return answer if _is_of_another(events.failures[0], events.effects) else None
     return (narrowed(answer, scans) if answer.label == UNKNOWN else None) or answer
+
+
+def _is_of_another(failure: Event, effects: Sequence[Event]) -> bool:
+    """Return whether a rank failed that did not suffer from any other: the others suffer from it."""
+    suffering = {(effect.source, effect.process) for effect in effects}
+    is_known = failure.process is not None and None not in {process for _, process in suffering}
+    return is_known and (failure.source, failure.process) not in suffering
 
 
 def _of_effects(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
@@ -266,7 +273,9 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         elif not events.signs and (hang := of_a_start(scans)):
             return hang
     if named := _by_last_exception(scans, events):
-        return named.model_copy(update={"notes": tuple(notes)})
+        lead = named.lead.text[:SAID] if named.lead else ""
+        others = tuple(note for note in notes if not lead or lead not in note)
+        return named.model_copy(update={"notes": others})
     diagnosis = undecided(events.traces[:1] or events.signs, events.signs, [])
     if not diagnosis.candidates and (words := by_words(scans)):
         diagnosis = of_words(words)

@@ -128,7 +128,9 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     ends = [_ending(scan.tail) for scan in scans]
     if any(map(is_stopped_by_hand, ends)):
         return False
-    if any(failure_lines(end) or _NOTHING_SENT.search(end) for end in ends):
+    if any(map(_NOTHING_SENT.search, ends)):
+        return False
+    if any(failure_lines(_since_steps(scan)) for scan in scans):
         return False
     if any(_ENDED_WELL.search(end) for end in ends):
         return all(
@@ -171,11 +173,21 @@ def _is_after_its_end(event: Event, log: LogScan) -> bool:
 
 def _was_raised_last(event: Event, log: LogScan) -> bool:
     """Return whether a program raised an exception, whatever explains it, and made no step after it."""
-    if event.symptom == EXCEPTION:
-        return True
-    is_clear = event.weight >= CLEAR and is_named(event.text)
     # One step can be what a program had in its buffer when it ended.
-    return is_clear and sum(step.line > event.line for step in log.steps) < STEPS_AFTER
+    made_none = sum(step.line > event.line for step in log.steps) < STEPS_AFTER
+    if event.symptom == EXCEPTION:
+        return made_none or not _ENDED_WELL.search(_since_steps(log))
+    return event.weight >= CLEAR and is_named(event.text) and made_none
+
+
+def _since_steps(scan: LogScan) -> str:
+    """Return the last lines of a log that ended well from its last steps on: what it outlived stands above."""
+    ending = _ending(scan.tail)
+    if len(scan.steps) < STEPS_AFTER or not _ENDED_WELL.search(ending):
+        return ending
+    lines = ending.rstrip("\n").split("\n")
+    above = len(lines) - 1 - (scan.lines - scan.steps[-STEPS_AFTER].line)
+    return "\n".join(lines[max(0, above) :])
 
 
 def shows_an_end(scans: Sequence[LogScan]) -> bool:

@@ -38,6 +38,8 @@ NEXT = (
 ELSEWHERE = (
     "The hosts do not show it: check the network between them, or probe them while the job fails."
 )
+OWN = "Not a host-state problem: change the program."
+GUESS = "A bug or a setting in the program, launcher or framework, as far as these lines show."
 
 _HEAD = {
     "unknown": ("Unknown: the logs do not show the cause.", "yellow"),
@@ -93,7 +95,8 @@ def render_diagnosis(
     parts: list[RenderableType] = [_head(diagnosis)]
     cause = cause_of(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
-        parts.append(Folded(Text("  "), Text(cause.cause)))
+        is_guess = diagnosis.label == APPLICATION and diagnosis.confidence == "possible"
+        parts.append(Folded(Text("  "), Text(GUESS if is_guess else cause.cause)))
     parts += _evidence(diagnosis, everything=everything)
     parts += _timeline(diagnosis)
     parts += _other_candidates(diagnosis, everything=everything)
@@ -267,7 +270,9 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
         return []
     parts: list[RenderableType] = []
     if label == APPLICATION:
-        parts.append(Folded(Text(""), Text("Not a host-state problem: change the program.")))
+        is_guess = explanation.diagnosis.confidence == "possible"
+        text = "If nothing of a host explains it: change the program." if is_guess else OWN
+        parts.append(Folded(Text(""), Text(text)))
     elif (cause := cause_of(label)) is not None and cause.fix:
         parts.append(Folded(Text("Fix: ", style="bold"), Text(cause.fix)))
     if things := named(explanation.diagnosis):

@@ -80,3 +80,42 @@ def test_a_warning_about_a_module_is_no_failure() -> None:
     assert (
         diagnose_lines({"rank0.log": [warning], "rank1.log": [lost]}).label == "peer-died-timeout"
     )
+
+
+def test_an_exception_that_a_job_survived_fails_no_job_that_ended_well() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/a/b.py", line 3, in f',
+        "ValueError: bad sample 17",
+    ]
+    survived = [
+        "step 1/3 loss 2.5",
+        *raised,
+        "skipped sample 17",
+        "step 2/3 loss 2.4",
+        "step 3/3 loss 2.2",
+    ]
+    assert diagnose_lines({"log": [*survived, "Training complete."]}).label == "healthy"
+    assert (
+        diagnose_lines({"log": [*survived[:6], "Training complete."]}).label == "application-error"
+    )
+    assert diagnose_lines({"log": survived}).label == "application-error"
+    assert diagnose_lines({"log": [*survived, *raised]}).label == "application-error"
+
+
+def test_a_rank_that_failed_for_a_reason_that_is_not_known_comes_before_those_that_miss_it() -> (
+    None
+):
+    own = [
+        "Traceback (most recent call last):",
+        '  File "/a/b.py", line 3, in f',
+        "RuntimeError: cannot open device quux0",
+    ]
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.1.0.7]:4711"
+    )
+    diagnosis = diagnose_lines({"log": [*(f"[rank5]: {line}" for line in own), f"[rank0]: {lost}"]})
+    assert diagnosis.label == "unknown"
+    assert diagnosis.lead is not None
+    assert "quux0" in diagnosis.lead.text
+    assert any("pair.cc" in quote.text for quote in diagnosis.consequences)
