@@ -273,13 +273,16 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
         elif not events.signs and (hang := of_a_start(scans)):
             return hang
     if named := _by_last_exception(scans, events):
-        lead = named.lead.text[:SAID] if named.lead else ""
-        others = tuple(note for note in notes if not lead or lead not in note)
-        return named.model_copy(update={"notes": others})
+        return named.model_copy(update={"notes": _without_its_line(notes, named.lead)})
     diagnosis = undecided(events.traces[:1] or events.signs, events.signs, [])
     if not diagnosis.candidates and (words := by_words(scans)):
         diagnosis = of_words(words)
     return diagnosis.model_copy(update={"notes": tuple(notes), "asides": (MORE,)})
+
+
+def _without_its_line(notes: Sequence[str], lead: Quote | None) -> tuple[str, ...]:
+    """Return notes without those that hold the line which is shown already."""
+    return tuple(note for note in notes if lead is None or lead.text[:SAID] not in note)
 
 
 def _moves(scans: Sequence[LogScan], events: _Sorted) -> bool:

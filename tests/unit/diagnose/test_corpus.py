@@ -58,13 +58,13 @@ def test_logs_of_nccl_on_a_graphics_processor(name: str, logs: int) -> None:
 @pytest.mark.parametrize(
     ("name", "logs", "top1", "any_label"),
     [
-        ("sixth", 103, 0.81, 0.97),
-        ("eighth", 70, 0.75, 0.97),
+        pytest.param("sixth", 103, 0.81, 0.97, marks=LONG),
+        pytest.param("eighth", 70, 0.75, 0.97, marks=LONG),
         pytest.param("ninth", 125, 0.8, 0.95, marks=LONG),
         ("tenth", 43, 0.65, 0.97),
         ("eleventh", 68, 0.85, 0.95),
         ("twelfth", 76, 0.85, 0.92),
-        ("thirteenth", 51, 0.8, 0.9),
+        pytest.param("thirteenth", 51, 0.8, 0.9, marks=LONG),
         ("fourteenth", 63, 0.75, 0.9),
     ],
 )
@@ -94,7 +94,13 @@ THREADS = (
 SHORT = ("threads-eleventh", "threads-twelfth")
 
 
-@pytest.mark.parametrize("name", THREADS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if number % 3 == 0 else LONG)
+        for number, name in enumerate(THREADS)
+    ],
+)
 def test_logs_that_strangers_posted(name: str) -> None:
     # What they said of a catalogue that had not met them stands in docs/catalogue.md: here nothing is lost.
     table = measure(CORPUS.with_name(name), leave_out=False)
@@ -110,17 +116,17 @@ def test_logs_that_strangers_posted(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "any_label", "blamed"),
     [
-        ("threads-thirteenth", 0.96, 0),
+        pytest.param("threads-thirteenth", 0.96, 0, marks=LONG),
         ("threads-fourteenth", 0.9, 1),
-        ("threads-fifteenth", 0.95, 0),
-        ("threads-sixteenth", 0.94, 1),
-        ("threads-seventeenth", 0.94, 0),
-        ("threads-eighteenth", 0.93, 1),
-        ("threads-nineteenth", 0.93, 0),
+        pytest.param("threads-fifteenth", 0.95, 0, marks=LONG),
+        pytest.param("threads-sixteenth", 0.94, 1, marks=LONG),
+        pytest.param("threads-seventeenth", 0.94, 0, marks=LONG),
+        pytest.param("threads-eighteenth", 0.93, 1, marks=LONG),
+        pytest.param("threads-nineteenth", 0.93, 0, marks=LONG),
         ("threads-twentieth", 0.9, 3),
-        ("threads-twentyfirst", 0.97, 0),
-        ("threads-twentysecond", 0.88, 0),
-        ("threads-twentythird", 0.98, 0),
+        pytest.param("threads-twentyfirst", 0.97, 0, marks=LONG),
+        pytest.param("threads-twentysecond", 0.88, 0, marks=LONG),
+        pytest.param("threads-twentythird", 0.98, 0, marks=LONG),
         ("threads-twentyfourth", 0.84, 3),
         ("threads-twentyfifth", 0.88, 0),
     ],
