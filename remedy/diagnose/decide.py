@@ -50,7 +50,6 @@ from remedy.diagnose.hangs import (
     ranks_behind,
 )
 from remedy.diagnose.job_setting import together
-from remedy.diagnose.kills import of_a_kill
 from remedy.diagnose.kinds import Raised
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
@@ -206,8 +205,7 @@ def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if events.effects and not events.killed:
         return _of_effects(scans, events)
     if events.killed:
-        about = (events.killed, [*events.effects, *events.signs], events.effects)
-        return of_a_kill(scans, *about) or undecided(*about)
+        return undecided(events.killed, [*events.effects, *events.signs], events.effects)
     if events.signs and (answer := answer_of(events.signs, [], [])).label != UNKNOWN:
         return answer
     named = by_words(scans) if not events.good else None

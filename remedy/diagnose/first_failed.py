@@ -23,25 +23,16 @@ REPORT = re.compile(
 LONGEST = 80  # characters of a host's name that are shown
 
 
-def first_report(scans: Sequence[LogScan]) -> re.Match[str] | None:
-    """Return the report of the earliest failure, with the groups of ``REPORT``; None where there is none.
+def first_failed(scans: Sequence[LogScan]) -> str:
+    """Return the sentence that names the process which failed first; "" where no launcher reports any.
 
     Args:
         scans: the logs of one run; of several reports the earliest counts, by their hosts' clocks.
     """
     reports = [report for scan in scans for report in REPORT.finditer(scan.tail)]
-    return min(reports, key=lambda report: report["time"], default=None)
-
-
-def first_failed(scans: Sequence[LogScan]) -> str:
-    """Return the sentence that names the process which failed first; "" where no launcher reports any.
-
-    Args:
-        scans: the logs of one run.
-    """
-    first = first_report(scans)
-    if first is None:
+    if not reports:
         return ""
+    first = min(reports, key=lambda report: report["time"])
     host = clipped(first["host"], LONGEST)
     clock = first["time"].partition("_")[2]
     return (

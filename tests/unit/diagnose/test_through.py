@@ -1,4 +1,4 @@
-"""Jobs that were through, jobs that went on, and one process that was killed under its launcher."""
+"""Jobs that were through, jobs that went on, and what proves neither."""
 
 from __future__ import annotations
 
@@ -39,15 +39,10 @@ def test_what_a_run_outlived_is_said() -> None:
     assert any("log:1: the run went on after it: /dev/shm" in note for note in diagnosis.notes)
 
 
-def test_one_process_that_was_killed_first_is_a_matter_of_memory_perhaps() -> None:
+def test_a_process_that_was_killed_proves_nothing_of_the_memory_of_its_host() -> None:
     diagnosis = diagnose_lines({"log": report()})
-    assert (diagnosis.label, diagnosis.confidence) == ("host-oom", "possible")
-    assert diagnose_lines({"log": report(code=-15)}).label != "host-oom"
-
-
-def test_of_a_killed_job_nobody_says_who_was_first() -> None:
-    killed = ["line 18:    36 Killed                  python3 train.py"]
-    assert diagnose_lines({"log": killed}).label == "unknown"
+    assert diagnosis.label == "unknown"
+    assert "host-oom" in [candidate.label for candidate in diagnosis.candidates]
 
 
 GOOD = ["step 1/2 loss 1.5", "step 2/2 loss 1.4", "Training complete."]
