@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from remedy.diagnose.behind import WAITING
 from remedy.diagnose.diagnosis import Diagnosis, Quote
-from remedy.diagnose.hangs import COLLECTIVE, PEER, RECORDER
+from remedy.diagnose.hangs import PEER
 
 # By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.
 _LOOKS: dict[str, tuple[str, ...]] = {
@@ -74,10 +75,10 @@ _IN_TEXT: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
         re.compile(r"\b(?:[Pp]rocess|[Pp][Ii][Dd])[ =:]{1,2}(?P<pid>\d{2,9})\b"),
     ),
 )
-WAITING = frozenset((COLLECTIVE, RECORDER))
 _DETAIL = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
 NAMED = (
+    "on",
     "host",
     "rank",
     "local_rank",
@@ -99,12 +100,35 @@ def look(diagnosis: Diagnosis) -> str | None:
     Args:
         diagnosis: of the logs.
     """
+    return next((command for command, _ in _looks(diagnosis)), None)
+
+
+def where_to_look(diagnosis: Diagnosis) -> str:
+    """Return where that command is typed: "on gpu03", "where rank 3 runs"; "" where the line does not say it.
+
+    Args:
+        diagnosis: of the logs.
+    """
+    quote = next((quote for _, quote in _looks(diagnosis)), None)
+    if quote is None or _witness(quote, diagnosis.label):
+        return ""
+    if quote.host and _PLAIN.fullmatch(quote.host):
+        return f"on {quote.host}"
+    return "" if quote.rank is None else f"where rank {quote.rank} runs"
+
+
+def _looks(diagnosis: Diagnosis) -> Iterator[tuple[str, Quote]]:
+    """Yield the commands that lines fill, that one first which names most, each with its line."""
     lines = evidence(diagnosis)
     for template in _LOOKS.get(diagnosis.label, ()):
         for quote in lines:
             if (command := _filled(template, _details(quote, diagnosis.label))) is not None:
-                return command
-    return None
+                yield command, quote
+
+
+def _witness(quote: Quote, label: str) -> bool:
+    # Who waits in a collective is not who is awaited: a note names that rank. Nor is who lost a peer that peer.
+    return label == PEER or quote.symptom in WAITING
 
 
 def named(diagnosis: Diagnosis) -> str:
@@ -126,11 +150,9 @@ def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:
 def _details(quote: Quote, label: str) -> Mapping[str, str]:
     known = {name: value for name, value in quote.details.items() if _PLAIN.fullmatch(value)}
     known.setdefault("library", quote.details.get("name", ""))
-    # Who waits in a collective is not who is awaited: a note names that rank. Nor is who lost a peer that peer.
-    is_witness = label == PEER or quote.symptom in WAITING
-    if quote.rank is not None and not is_witness:
+    if quote.rank is not None and not _witness(quote, label):
         known.setdefault("rank", str(quote.rank))
-    if quote.host and label != PEER:
+    if quote.host and not _witness(quote, label):
         known.setdefault("on", quote.host)
     for labels, pattern in _IN_TEXT:
         if label in labels and (match := pattern.search(quote.text)):

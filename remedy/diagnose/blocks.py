@@ -119,7 +119,7 @@ def _cards(lines: list[str]) -> Iterator[BlockSign]:
 
     Each value is read under the headings above it, by how far they are indented.
     """
-    card = ""
+    card = widest = ""
     headings: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
         if match := _GPU.match(line.rstrip()):
@@ -134,6 +134,12 @@ def _cards(lines: list[str]) -> Iterator[BlockSign]:
             headings.append((indent, line.strip()))
             continue
         above = [heading for _, heading in headings]
+        if above[-1:] == ["Link Width"]:
+            if value["name"].strip() == "Max":
+                widest = value["value"].strip()
+            elif value["name"].strip() == "Current" and value["value"].strip() != widest:
+                text = f"GPU {card}: Link Width: {value['value'].strip()} of {widest}"
+                yield BlockSign(number, text, "gpu-hardware-xid", 0.56, {"device": card})
         for label, weight in _of_card(above, value["name"].strip(), value["value"].strip()):
             text = f"GPU {card}: {', '.join((*above, value['name'].strip()))}: {value['value'].strip()}"
             yield BlockSign(number, text, label, weight, {"device": card})
@@ -155,6 +161,9 @@ def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, flo
         yield "fabricmanager-not-running", 0.75
     elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
         yield "gpu-hardware-xid", 0.85
+    elif name in ("HW Thermal Slowdown", "HW Power Brake Slowdown") and value == "Active":
+        # Slow, and with it every rank that waits for it; what fails is another matter.
+        yield "gpu-hardware-xid", 0.56
 
 
 def _ports(lines: list[str]) -> Iterator[BlockSign]:
@@ -175,21 +184,38 @@ def _ports(lines: list[str]) -> Iterator[BlockSign]:
             yield BlockSign(
                 port.line, text, "ib-link-fault", 0.5 if active else 0.85, {"device": port.name}
             )
+    for port, fastest in _slower(ports):
+        text = f"{port.name}: Rate: {port.values['Rate']}, another port of this host: {fastest}"
+        yield BlockSign(port.line, text, "ib-link-fault", 0.5, {"device": port.name})
     if {"InfiniBand", "Ethernet"} <= layers:
         text = "ports of InfiniBand and of Ethernet are active on one host"
         yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, {"device": ports[0].name})
 
 
+def _slower(ports: list[_Port]) -> Iterator[tuple[_Port, int]]:
+    """Yield ports that run at a lower rate than others of their kind of adapter, with the highest of those."""
+    rates: dict[str, list[tuple[int, _Port]]] = {}
+    for port in ports:
+        rate, kind = port.values.get("Rate", ""), port.values.get("CA type", "")
+        if port.values.get("State") == "Active" and is_number(rate):
+            rates.setdefault(kind, []).append((int(rate), port))
+    for alike in rates.values():
+        fastest = max(rate for rate, _ in alike)
+        yield from ((port, fastest) for rate, port in alike if rate < fastest)
+
+
 def _read_ports(lines: list[str]) -> Iterator[_Port]:
-    adapter, port = "", None
+    adapter, kind, port = "", "", None
     for number, line in enumerate(lines, 1):
         if match := _CA.match(line.strip()):
-            adapter, port = match[1], None
+            adapter, kind, port = match[1], "", None
         elif match := _PORT.match(line):
-            port = _Port(f"{adapter} port {match[1]}", number)
+            port = _Port(f"{adapter} port {match[1]}", number, {"CA type": kind})
             yield port
         elif port is not None and (value := _VALUE.match(line.strip())):
             port.values[value["name"].strip()] = value["value"].strip()
+        elif port is None and line.strip().startswith("CA type:"):
+            kind = line.partition(":")[2].strip()
 
 
 def _ranks(answer: str) -> Iterator[BlockSign]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.answers import answer_of, undecided
+from remedy.diagnose.behind import ranks_behind
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.chains import (
     without_repeated_blame,
@@ -44,11 +45,7 @@ from remedy.diagnose.events import (
 )
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.first_failed import first_failed
-from remedy.diagnose.hangs import (
-    of_a_start,
-    of_an_open_end,
-    ranks_behind,
-)
+from remedy.diagnose.hangs import of_a_start, of_an_open_end
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.kinds import Raised
 from remedy.diagnose.levels import at_their_level

@@ -14,9 +14,9 @@ UNKNOWN, HEALTHY, APPLICATION = "unknown", "healthy", "application-error"
 Confidence = Literal["certain", "likely", "possible", "none"]
 
 CERTAIN, LIKELY = 0.85, 0.65
+"""From this certainty on an answer is certain, or likely; below it, and above 0, it is possible."""
 NEAR = 2.0
 """Seconds by which clocks differ a little: moments so near are one."""
-"""From this certainty on an answer is certain, or likely; below it, and above 0, it is possible."""
 
 
 def sure(certainty: float) -> Sureness:
@@ -51,6 +51,7 @@ class Quote(Record):
         rank: of the process that printed it, where that is known; ``host`` the same.
         time: seconds from the start of the year, where the line or one before it says so.
         details: address, port, interface, device, path, version, ... that the line names.
+        others: how many other ranks, or logs, hold such a line.
     """
 
     file: str
@@ -62,6 +63,7 @@ class Quote(Record):
     host: str = ""
     time: float | None = None
     details: Mapping[str, str] = {}
+    others: int = 0
 
 
 class Candidate(Record):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from remedy.diagnose.context import unfit_in
 from remedy.diagnose.diagnosis import APPLICATION, LIKELY, Candidate, Diagnosis, sure
 from remedy.diagnose.hangs import HINT, PEER
 from remedy.diagnose.job_setting import FABRIC, INFINIBAND, ROCE, JobSetting, together
-from remedy.diagnose.ranking import SHOWN, STEP, quote
+from remedy.diagnose.ranking import SHOWN, STEP, quote, quotes
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.waits import Wait, all_wait, share_a_group, waits_of
+from remedy.text import listed
 
 SHOWN_TO_DIFFER = LIKELY + 0.01  # where the lines show that the ranks wait in one group
 SCORE, AFTER = 0.62, 0.5
-NOTE = "ranks wait in different collectives under one number: compare what each of them ran last"
-NOTE_OF_SIZES = "ranks wait in one collective with different sizes: compare what each of them sends"
-NOTE_OF_NUMBERS = (
-    "ranks wait in different collectives, and none is gone: compare what each of them ran last"
-)
+OPERATIONS = "ranks wait in different collectives under one number"
+SIZES = "ranks wait in one collective with different sizes"
+NUMBERS = "ranks wait in different collectives, and none is gone"
+RAN, SENDS = "compare what each of them ran last", "compare what each of them sends"
 NOTE_OF_NOBODY = f"every rank waits in the same collective, so that none of them is gone; {HINT}"
 
 # Numbered apart, or no operation at all.
@@ -73,13 +73,26 @@ def _difference(waits: Sequence[Wait], complete: bool) -> str:
         return ""
     is_one_number = len({wait.number for wait in waits}) == 1
     if is_one_number and len(operations) > 1:
-        return NOTE
+        return _note(OPERATIONS, waits, lambda wait: wait.operation, RAN)
     if not (share_a_group(waits) or (complete and len(waits) == 2)):
         return ""
     if is_one_number:
-        sizes = {wait.size for wait in waits}
-        return NOTE_OF_SIZES if operations <= _OF_ONE_SIZE and len(sizes) > 1 else ""
-    return NOTE_OF_NUMBERS if complete and _is_past(waits) else ""
+        if not operations <= _OF_ONE_SIZE or len({wait.size for wait in waits}) == 1:
+            return ""
+        return _note(SIZES, waits, lambda wait: wait.size or "?", SENDS)
+    if not complete or not _is_past(waits):
+        return ""
+    return _note(NUMBERS, waits, lambda wait: f"{wait.number} {wait.operation}", RAN)
+
+
+def _note(said: str, waits: Sequence[Wait], what: Callable[[Wait], str], advice: str) -> str:
+    """Return a note that names the ranks that differ, the fewest first."""
+    ranks: dict[str, list[str]] = {}
+    for wait in waits:
+        ranks.setdefault(what(wait), []).append(str(wait.event.rank))
+    kinds = sorted(ranks.items(), key=lambda kind: len(kind[1]))
+    parts = (f"rank{'s' * (len(who) > 1)} {listed(who)}: {value}" for value, who in kinds)
+    return f"{said} ({listed(parts, SHOWN)}): {advice}"
 
 
 def _is_past(waits: Sequence[Wait]) -> bool:
@@ -91,8 +104,14 @@ def _is_past(waits: Sequence[Wait]) -> bool:
 
 
 def _of_difference(waits: Sequence[Wait], note: str, score: float) -> Diagnosis:
-    lead = quote(waits[0].event)
-    evidence = tuple(quote(wait.event) for wait in waits[:SHOWN])
+    kinds: dict[tuple[int, str, str], list[Event]] = {}
+    for wait in waits:
+        kinds.setdefault(_what(wait), []).append(wait.event)
+    rarest = sorted(kinds.values(), key=len)[:SHOWN]
+    evidence = tuple(
+        quote(events[0]).model_copy(update={"others": len(events) - 1}) for events in rarest
+    )
+    lead = evidence[0]
     reason = "the ranks called different collectives, so that none of them ends"
     candidates = (
         Candidate(label=APPLICATION, score=score, reason=reason, evidence=evidence),
@@ -113,7 +132,7 @@ def _of_difference(waits: Sequence[Wait], note: str, score: float) -> Diagnosis:
 def _of_one(waits: Sequence[Wait], setting: JobSetting) -> Diagnosis:
     """Return the answer where all ranks wait in one collective: somebody stalled, or what is between them."""
     lead = quote(waits[0].event)
-    evidence = tuple(quote(wait.event) for wait in waits[:SHOWN])
+    evidence = quotes([wait.event for wait in waits])
     score = _NOBODY if setting.world else _ALL_OF_THEM
     reason = "a rank stalled inside the collective, if nothing is wrong between them"
     between = tuple(

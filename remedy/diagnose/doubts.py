@@ -84,7 +84,7 @@ def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterabl
         return False
     return any(
         scan.name == lead.file
-        and scan.lines - lead.line > FAR
+        and (scan.lines - lead.line > FAR or any(step.line > lead.line for step in scan.steps))
         and all(lead.text in line for line in failure_lines(scan.tail))
         for scan in scans
     )

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from remedy.diagnose import lines, recorder
+from remedy.diagnose.behind import RECORDER
 from remedy.diagnose.catalogue import CauseWeight, Role
-from remedy.diagnose.hangs import RECORDER
 from remedy.diagnose.recorder import Collective
 from remedy.diagnose.scan import Event, LogScan
 from remedy.errors import UsageError
@@ -62,12 +62,18 @@ def of_no_text(name: str, size: int) -> LogScan:
 
 def _event(name: str, rank: int | None, collective: Collective) -> Event:
     what = f"collective {collective.sequence} {collective.operation}".rstrip()
+    what += f" of {collective.group}" if collective.group else ""
+    if collective.is_done:
+        text = f"flight recorder: completed {what}, and waits in none after it"
+    else:
+        size = f", size {collective.size}" if collective.size else ""
+        text = f"flight recorder: waits in {what} ({collective.state}{size})"
     return Event(
         symptom=RECORDER,
         role=Role.SIGN if collective.is_done else Role.CONSEQUENCE,
         source=name,
         line=1,
-        text=f"flight recorder: group {collective.group}, {what} is {collective.state}",
+        text=text,
         rank=rank,
         process=rank,
         host="",

@@ -59,7 +59,9 @@ _ENDED_WELL = re.compile(
     r"|^Figure of Merit\b|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
     r"|'train_runtime': '?\d|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
-    r"|\b(?:train )?job success\b"
+    r"|\b(?:train )?job success\b|[\w,;] exit 0 *$|^iperf Done\.$|\bfinal status: SUCCEEDED\b"
+    r"|\bExit codes: \[[^\]\n]{1,200}\] 0(?:,0){0,999} *$|^Executing transaction: done$"
+    r"|^(?:\[[\d,]{1,12}\]<stdout>:)?Total img/sec on \d"
     rf"|{_LAST_STEP}",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -38,6 +38,7 @@ _PREFIXES = tuple(
         # Ray, SkyPilot, and others that put a name in parentheses
         r"\((?=[^\n]{0,160}\bpid=\d)(?:[^()\n]{0,60}\(?\brank=(?P<rank>\d{1,6})\)?)?[^()\n]{0,120}\) ",
         r"\((?=[\w.-]{1,80}\) )(?P<host>[\w.-]{0,60}[a-zA-Z][\w.-]{0,60}\d)\) ",
+        r"slurmstepd-(?P<host>[\w.-]{1,64}): ",
         # a time, and GitLab's name of the stream
         r"\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:\d\d[OE][ +])?(?=\S)",
         # pdsh, pssh, accelerate, DeepSpeed
@@ -47,6 +48,10 @@ _PREFIXES = tuple(
 # Since 2.26 the time stands before NCCL's warnings, too.
 _NCCL = re.compile(
     r"^(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>-?\d+)\] "
+)
+# What srun says of a task, or of several.
+_SRUN = re.compile(
+    r"srun: error: (?P<host>[\w.-]{1,255}): (?:task (?P<rank>\d{1,6})|tasks [\d,-]{1,200}): "
 )
 _RANK_IN_TEXT = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
@@ -230,6 +235,9 @@ def split(text: str) -> LogLine:
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
         device = int(nccl["device"]) if int(nccl["device"]) >= 0 else None
+    if srun := _SRUN.match(text):
+        host = srun["host"]
+        ranks |= {"rank": int(srun["rank"])} if srun["rank"] else {}
     if "rank" not in ranks and (mention := _RANK_IN_TEXT.search(text[:300])):
         ranks["rank"] = int(next(group for group in mention.groups() if group))
     return LogLine(text, ranks.get("rank"), host, ranks.get("local"), device)

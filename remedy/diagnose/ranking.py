@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from remedy.diagnose.behind import WAITING
 from remedy.diagnose.catalogue import Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, LIKELY, Candidate, Quote
 from remedy.diagnose.exceptions import EXCEPTION
@@ -24,6 +26,7 @@ CLOSE = 0.08  # two causes whose scores are as near as that are as likely
 STEP = 0.001
 SIGNS_WEIGH = 0.75
 SHOWN = 5
+_NUMBER = re.compile(r"\d+")
 # What an event names that a user can use.
 _DETAILS = frozenset(
     (
@@ -64,7 +67,7 @@ class RankedCause(NamedTuple):
             label=self.label,
             score=round(max(self.score, 0.0), 3),
             reason=_reason(best, self.label),
-            evidence=tuple(quote(event) for event in self.events[:SHOWN]),
+            evidence=quotes(self.events),
         )
 
 
@@ -136,6 +139,28 @@ def quote(event: Event) -> Quote:
         time=event.time,
         details={key: value for key, value in event.details.items() if key in _DETAILS},
     )
+
+
+def quotes(events: Sequence[Event]) -> tuple[Quote, ...]:
+    """Return the lines of events as they are reported, one that many ranks print once.
+
+    Args:
+        events: in their order; at most so many kinds of line are returned as are shown.
+    """
+    kinds: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        kinds.setdefault((event.symptom, _kind(event)), []).append(event)
+    return tuple(
+        quote(alike[0]).model_copy(
+            update={"others": len({(event.source, event.process) for event in alike}) - 1}
+        )
+        for alike in list(kinds.values())[:SHOWN]
+    )
+
+
+def _kind(event: Event) -> str:
+    # Ranks that wait print the same but for numbers; everywhere else a number can be what a line is about.
+    return _NUMBER.sub("#", event.text) if event.symptom in WAITING else event.text.strip()
 
 
 def _weight(event: Event, label: str) -> float:

@@ -17,7 +17,7 @@ FIRM = 0.95  # a text of this weight is a failure whatever follows
 OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
-REACHED = "reached-later"
+REACHED, SERVES = "reached-later", "server-up"
 MOST_SAID = 3  # sentences about what a run outlived
 PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
 
@@ -33,7 +33,12 @@ _ANSWERED = {
     "name-was-found": re.compile(r"resolve|can.t find"),
     "storage-came-back": re.compile(r"nfs: server \S+ not responding|Lustre: .*lost"),
     "xla-was-late": re.compile(r"This thread has been waiting"),
+    "ray-grew": re.compile(r"No available node types|cannot be scheduled|resource request"),
+    "slurmdbd-came": re.compile(r"slurmdbd|PersistInit"),
+    SERVES: re.compile(""),
 }
+# These answer only what warns, or names no cause clearly.
+_OF_TIME = frozenset((REACHED, SERVES))
 ANSWERS = frozenset(_ANSWERED)
 # Raised by what a program does, and not by what it runs on.
 _LOGIC = re.compile(
@@ -155,7 +160,7 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
         answer.source == event.source
         and answer.line > event.line
         and answer.details.get("host", "") in event.text
-        and (answer.symptom != REACHED or _is_open(event))
+        and (answer.symptom not in _OF_TIME or _is_open(event))
         and _ANSWERED[answer.symptom].search(event.text)
         for answer in answers
     )

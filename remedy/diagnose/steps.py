@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from remedy.diagnose import lines
 
@@ -20,7 +21,9 @@ _MEASURED = re.compile(
     r"|\d ?(?:it/s|s/it|tok(?:en)?s?/s|samples/s)|throughput(?: \(tokens?/s\))?: ?\d|\d%\|"
     r"|^ *\d+ +\d+ +(?:float|half|bfloat16|double|u?int\d+) +(?:sum|prod|min|max|avg|none) "
     r"|^\d+ +\d+\.\d\d(?: +\d+\.\d\d)*$"  # a row of the OSU benchmarks
-    r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$",  # of the Intel MPI benchmarks
+    r"|^ *\d+ +\d+(?: +\d+\.\d\d){3,4}$"  # of the Intel MPI benchmarks
+    r"|^ *\d+ +\d+ +\d+\.\d\d +\d+\.\d\d\s+\d+\.\d{4,6}\s*$"  # of perftest
+    r"|\d [KMGT]?bits/sec\b",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
@@ -36,8 +39,16 @@ _NO_STEP = re.compile(
     r"|\b(?:initiali[sz]ation|loading|downloading|fetching|tokenizing|preprocessing|generating train split)\b",
     re.IGNORECASE,
 )
+# Of one kind: the step of a job, and where a progress bar stands.
+_COUNT = re.compile(
+    r"\b(?:global[_ ]|train[_ ])?(?:step|iter(?:ation)?)\b['\"]?[ =:#\[(]{1,4}(\d{1,9})\b(?!\.\d)"
+    r"|[| ](\d{1,9})/\d{1,12} \[",
+    re.IGNORECASE,
+)
 _NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
-_BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\||[| ]0/\d{1,12} \[")
+_BAR_AT_ITS_BEGINNING = re.compile(
+    r"\b0%\|(?![^\n]{0,160}[| ][1-9]\d{0,11}/\d)|[| ]0/\d{1,12} \["
+)
 
 
 def is_step(text: str) -> bool:
@@ -60,12 +71,14 @@ class Step:
         process: that printed it, None where that is not known.
         time: when it was printed, None where it does not say.
         shape: its text without numbers; "" where it reports what was measured, a loss or a rate.
+        count: of the steps until it, as it says itself; None where it does not.
     """
 
     line: int
     process: lines.Process
     time: float | None
     shape: str = ""
+    count: int | None = None
 
 
 def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
@@ -86,8 +99,20 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
             continue
         seen.add((line.process, line.text))
         shape = "" if _MEASURED.search(line.text) else _NUMBERS.sub("0", line.text)[:SHAPE]
-        steps.append(Step(number, line.process, lines.time_of(text), shape))
+        count = _COUNT.search(line.text)
+        made = int(next(filter(None, count.groups()))) if count else None
+        steps.append(Step(number, line.process, lines.time_of(text), shape, made))
     return tuple(steps)
+
+
+def made_by(steps: Sequence[Step]) -> int:
+    """Return how many steps a process made by what it reports: every tenth, say, or all but the first.
+
+    Args:
+        steps: of one process.
+    """
+    counts = [step.count for step in steps if step.count is not None]
+    return max(len(steps), sum(max(0, later - earlier) for earlier, later in pairwise(counts)))
 
 
 def are_moving(steps: Sequence[Step]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from remedy.diagnose.behind import COLLECTIVE, RECORDER
 from remedy.diagnose.catalogue import Role
-from remedy.diagnose.hangs import COLLECTIVE, RECORDER
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.scan import Event, LogScan
 from remedy.text import is_number

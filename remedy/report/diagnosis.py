@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from remedy.diagnose.advice import evidence, named
+from remedy.diagnose.advice import evidence, named, where_to_look
 from remedy.diagnose.cures import cause_of
 from remedy.diagnose.diagnosis import (
     NEAR,
@@ -95,7 +95,7 @@ def render_diagnosis(
     parts: list[RenderableType] = [_head(diagnosis)]
     cause = cause_of(diagnosis.label)
     if cause is not None and diagnosis.label not in _HEAD:
-        is_guess = diagnosis.label == APPLICATION and diagnosis.confidence == "possible"
+        is_guess = diagnosis.label == APPLICATION and diagnosis.confidence != "certain"
         parts.append(Folded(Text("  "), Text(GUESS if is_guess else cause.cause)))
     parts += _evidence(diagnosis, everything=everything)
     parts += _timeline(diagnosis)
@@ -115,15 +115,26 @@ def render_diagnosis(
 def _evidence(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]:
     """Return the line where the failure began, and the other lines that speak for the cause."""
     parts: list[RenderableType] = []
+    said: set[str] = set()
     if diagnosis.lead is not None:
-        parts += [Text(""), Text("First failure", style="bold"), *_lines([diagnosis.lead])]
+        lead = _counted_lead(diagnosis, diagnosis.lead)
+        parts += [Text(""), Text("First failure", style="bold"), *_lines([lead], said)]
     cause = _candidate(diagnosis)
     if cause is not None:
-        rest = [quote for quote in cause.evidence if quote != diagnosis.lead]
+        rest = [quote for quote in cause.evidence if _place(quote) != _place(diagnosis.lead)]
         shown = rest if everything else _distinct(rest, diagnosis.lead)[:LINES]
         if shown:
-            parts += [Text("Also", style="bold"), *_lines(shown)]
+            parts += [Text("Also", style="bold"), *_lines(shown, said)]
     return parts
+
+
+def _counted_lead(diagnosis: Diagnosis, lead: Quote) -> Quote:
+    """Return the first failure as it stands among the evidence, where those are counted that hold it, too."""
+    return next((q for q in evidence(diagnosis) if _place(q) == _place(lead) and q.others), lead)
+
+
+def _place(quote: Quote | None) -> tuple[str, int] | None:
+    return None if quote is None else (quote.file, quote.line)
 
 
 def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
@@ -189,17 +200,26 @@ def _head(diagnosis: Diagnosis) -> Text:
     )
 
 
-def _lines(evidence: Iterable[Quote]) -> list[RenderableType]:
+def _lines(evidence: Iterable[Quote], said: set[str] | None = None) -> list[RenderableType]:
+    """Return lines of logs, each with what it means, which is said once.
+
+    Args:
+        evidence: the lines.
+        said: meanings that stand above; those of the lines are added.
+    """
     parts: list[RenderableType] = []
+    said = set() if said is None else said
     for quote in evidence:
         origin = f" rank {quote.rank}" if quote.rank is not None else ""
         if local := quote.details.get("local_rank"):
             origin = f" local rank {local}"
         origin += f" on {quote.host}" if quote.host else ""
+        origin += f" (and {counted(quote.others, 'other')})" if quote.others else ""
         parts.append(_whole(f"  {quote.file}:{quote.line}{origin}", style="cyan"))
         text = quote.text.strip()
         parts.append(Folded(Text("    "), Text(f"{text[:WIDTH]}{'...' * (len(text) > WIDTH)}")))
-        if quote.meaning:
+        if quote.meaning and quote.meaning not in said:
+            said.add(quote.meaning)
             parts.append(Folded(Text("    = ", style="dim"), Text(quote.meaning, style="dim")))
     return parts
 
@@ -278,7 +298,8 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     if things := named(explanation.diagnosis):
         parts.append(Folded(Text("Named: ", style="bold"), Text(things)))
     if explanation.look:
-        parts.append(_whole("Look: ", style="bold").append(explanation.look, style="cyan"))
+        where = " ".join(filter(None, ("Look", where_to_look(explanation.diagnosis))))
+        parts.append(_whole(f"{where}: ", style="bold").append(explanation.look, style="cyan"))
     confirmation = explanation.confirmation_of(label)
     if confirmation is not None and confirmation.status is ConfirmationStatus.REFUTED:
         parts.append(Folded(Text(""), Text(ELSEWHERE, style="dim")))

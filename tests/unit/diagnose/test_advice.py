@@ -52,7 +52,7 @@ def test_what_is_not_certain_asks_the_hosts(tmp_path: Path) -> None:
     shown = CliRunner().invoke(main, ["diagnose", str(log)]).stdout
     assert f"Run: remedy diagnose {log} --inventory INVENTORY" in shown
     assert "remedy apply" not in shown
-    assert "Look: nc -zv 10.0.0.9 41235" in shown
+    assert "Look where rank 3 runs: nc -zv 10.0.0.9 41235" in shown
 
 
 def test_the_last_exception_is_shown_where_the_cause_is_unknown() -> None:
