@@ -10,7 +10,7 @@ from typing import NamedTuple
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.lines import rank_of_file
 from remedy.diagnose.scan import Event
-from remedy.text import is_number, listed
+from remedy.text import clipped, is_number, listed
 
 COLLECTIVE = "nccl-watchdog"
 RECORDER = "flight-recorder"
@@ -19,15 +19,17 @@ WAITING = frozenset((COLLECTIVE, RECORDER))
 ALL_RANKS = {"", "default_pg"}  # how a watchdog and a recorder call the group of all ranks
 STANDING = "torch-dump-signal"  # the entry of the line in which a rank says how far it came
 
+SAID, SHOWN = 120, 3  # characters of a last line, and logs of which it is shown
+
 _ENDS = re.compile(r"(?:send|recv) (\d{1,6})(?:->|<-)(\d{1,6})")
 
 
-def ranks_behind(events: Sequence[Event], logs: Iterable[str] = ()) -> str:
+def ranks_behind(events: Sequence[Event], logs: Mapping[str, str]) -> str:
     """Say which rank is behind, by the last collective of each; "" where the logs do not show it.
 
     Args:
         events: of all logs.
-        logs: their names, which may have the rank of what printed them.
+        logs: the last line of each, by its name, which may have the rank of what printed it.
     """
     groups: dict[str, dict[int, _Mark]] = {}
     members: dict[str, set[int]] = {}
@@ -58,9 +60,21 @@ def ranks_behind(events: Sequence[Event], logs: Iterable[str] = ()) -> str:
     sentences = (
         _behind(groups[name], members[name], name, _elsewhere(waits, name)) for name in waits
     )
-    return next(filter(None, sentences), "") or _unanswered(
-        between_two, set().union(*waits.values())
+    return (
+        next(filter(None, sentences), "")
+        or _unanswered(between_two, set().union(*waits.values()))
+        or _quiet(events, logs)
     )
+
+
+def _quiet(events: Iterable[Event], logs: Mapping[str, str]) -> str:
+    """Say which logs report no wait where most do; "" where that says nothing."""
+    waiting = {event.source for event in events if event.symptom in WAITING}
+    quiet = [name for name in logs if name not in waiting]
+    if not waiting or not quiet or len(quiet) > len(waiting):
+        return ""
+    ends = (f"{name} ends with {clipped(logs[name], SAID)!r}" for name in quiet)
+    return f"what reports no wait comes first: {listed(ends, SHOWN)}"
 
 
 def _idle(events: Iterable[Event], last: Mapping[int, _Mark]) -> dict[int, _Mark]:

@@ -14,6 +14,7 @@ from remedy.diagnose.chains import (
     without_short_copies,
     without_wrappers,
 )
+from remedy.diagnose.clocks import on_one_clock
 from remedy.diagnose.context import in_context, unfit_in
 from remedy.diagnose.diagnosis import (
     APPLICATION,
@@ -33,7 +34,6 @@ from remedy.diagnose.ends import (
     is_through,
     says_farewell,
     sent_nothing,
-    silent,
     suspect_end,
     went_well,
 )
@@ -63,6 +63,7 @@ from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.succeeded import successes
 from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
+from remedy.diagnose.unheard import unheard
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import clipped, is_number
@@ -94,6 +95,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
+    scans, clocks = on_one_clock(scans)
     scans = without_aftermath(without_the_past(scans))
     events = without_outlived(at_their_level(events_that_count(scans)))
     reported = events
@@ -112,22 +114,21 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         successful = {event.source for event in by_role.successes}
         others = [scan for scan in scans if scan.name not in successful]
         diagnosis = _without_doubtful_end(diagnosis, others)
-    empty = silent(scans) if diagnosis.is_fine else []
-    if empty:
-        # Of the rank that it is of, nothing is known.
-        notes = (*diagnosis.notes, *(f"{name}: is empty" for name in empty))
+    if diagnosis.is_fine and (missing := unheard(scans)):
+        notes = (*diagnosis.notes, *missing)
         diagnosis = diagnosis.model_copy(update={"notes": notes, **sure(QUIET)})
     diagnosis = without_doubt(diagnosis, events, scans)
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
-    who = filter(None, (first_failed(scans), ranks_behind(events, [scan.name for scan in scans])))
+    last = {scan.name: scan.tail.rstrip().rpartition("\n")[2].strip() for scan in scans}
+    who = filter(None, (first_failed(scans), ranks_behind(events, last)))
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )
     said = went_on if diagnosis.label == HEALTHY else ()
     update = {
-        "notes": (*said, *_notes(scans), *unreadable, *diagnosis.notes, *left_out, *who),
+        "notes": (*said, *_notes(scans), *unreadable, *diagnosis.notes, *left_out, *clocks, *who),
         "asides": (*_harmless(events), *diagnosis.asides),
         "timeline": moments,
     }

@@ -40,7 +40,6 @@ _LAST_EPOCH = re.compile(
 )
 _LOSS = re.compile(r"\bloss\b", re.IGNORECASE)
 _LOSS_OF_NO_NUMBER = re.compile(r"\bloss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
-_STREAM = re.compile(r"(?:^|[/._-])(?:std)?(?:err|out)(?:\.\w{1,4})?$")
 _STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
 _ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
@@ -61,8 +60,8 @@ _ENDED_WELL = re.compile(
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b|[\w,;] exit 0 *$|^iperf Done\.$|\bfinal status: SUCCEEDED\b"
     r"|\bExit codes: \[[^\]\n]{1,200}\] 0(?:,0){0,999} *$|^Executing transaction: done$"
-    r"|^(?:\[[\d,]{1,12}\]<stdout>:)?Total img/sec on \d"
-    rf"|{_LAST_STEP}",
+    r"|^(?:\[[\d,]{1,12}\]<stdout>:)?Total img/sec on \d|\| 100% Completed \|"
+    rf"|^\[batch=(?P<batch>\d{{1,9}})/(?P=batch)\]|{_LAST_STEP}",
     re.IGNORECASE | re.MULTILINE,
 )
 _OF_MLPERF = r"\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"
@@ -82,7 +81,7 @@ _LAST_WORDS = re.compile(
     r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
     r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall|test)"
     r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
-    r"|^\W*(?:train(?:ing)?|job|run|script) end(?:ed|s)?\W*$"
+    r"|^\W*(?:train(?:ing)?|job|run|script) end(?:ed|s)?\W*$|[,;:] (?:all )?done\W*$"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     rf"|{_OF_MLPERF}"
     r"|\bruntime(?: \([^)\n]{1,20}\))?\W{1,3}\d|\bfinished: +True\b|^\W*(?:\w+ )?epilog(?:ue)?\b"
@@ -248,19 +247,6 @@ def suspect_end(scan: LogScan) -> str:
     """
     lines = [line.strip() for line in _ending(scan.tail).splitlines() if line.strip()]
     return lines[-1] if lines and is_suspect(lines[-1]) else ""
-
-
-def silent(scans: Sequence[LogScan]) -> list[str]:
-    """Return the names of the logs of several in which nothing stands; a stream of output often has nothing.
-
-    Args:
-        scans: every log of the run.
-    """
-    if len(scans) < 2:
-        return []
-    return [
-        scan.name for scan in scans if not (scan.size or scan.trouble or _STREAM.search(scan.name))
-    ]
 
 
 def _is_failed(asked: str, status: str) -> bool:

@@ -35,6 +35,11 @@ _ANSWERED = {
     "xla-was-late": re.compile(r"This thread has been waiting"),
     "ray-grew": re.compile(r"No available node types|cannot be scheduled|resource request"),
     "slurmdbd-came": re.compile(r"slurmdbd|PersistInit"),
+    "slurm-allocated": re.compile(
+        r"Required node not available|ReqNodeNotAvail|queued and waiting"
+    ),
+    "clock-was-set": re.compile(r"System clock wrong by"),
+    "c10d-connected": re.compile(r"\[c10d\]"),
     SERVES: re.compile(""),
 }
 # These answer only what warns, or names no cause clearly.

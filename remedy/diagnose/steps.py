@@ -27,7 +27,7 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?)\b['\"]?[ =:#\[(]{1,4}-?\d",
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?)\b['\"]?[ =:#\[(]{1,4}-?\d|\[batch=\d",
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
@@ -46,9 +46,7 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
-_BAR_AT_ITS_BEGINNING = re.compile(
-    r"\b0%\|(?![^\n]{0,160}[| ][1-9]\d{0,11}/\d)|[| ]0/\d{1,12} \["
-)
+_BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\|(?![^\n]{0,160}[| ][1-9]\d{0,11}/\d)|[| ]0/\d{1,12} \[")
 
 
 def is_step(text: str) -> bool:

@@ -96,3 +96,17 @@ def test_sizes_of_groups_with_one_number_of_their_own_are_not_compared() -> None
         *_in_group("5(data_parallel)", (1, "ALLREDUCE", 16, 16)),
     ]
     assert diagnose_lines({"log": lines}).label == "peer-died-timeout"
+
+
+def test_a_log_without_a_wait_beside_others_is_shown_with_its_end() -> None:
+    found = diagnose_lines(
+        {
+            "gpu01.log": [_wait(0, "ALLREDUCE")],
+            "gpu02.log": [_wait(1, "ALLREDUCE")],
+            "gpu03.log": ["step 10 loss 2.0", "Saving checkpoint"],
+        }
+    )
+    assert found.label == "peer-died-timeout"
+    assert (
+        "what reports no wait comes first: gpu03.log ends with 'Saving checkpoint'" in found.notes
+    )

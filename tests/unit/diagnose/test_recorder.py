@@ -184,7 +184,8 @@ def test_dumps_with_other_sizes_name_the_rank_and_show_each_kind_once(tmp_path: 
     )
     assert found.label == "application-error"
     assert any("rank 2: [[512]], ranks 0, 1, 3: [[1024]]" in note for note in found.notes)
-    assert found.lead is not None and found.lead.rank == 2
+    assert found.lead is not None
+    assert found.lead.rank == 2
     assert [(line.rank, line.others) for line in found.candidates[0].evidence] == [(2, 0), (0, 2)]
 
 
