@@ -56,7 +56,13 @@ from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
 from remedy.diagnose.ranking import SHOWN, quote, ranked
-from remedy.diagnose.refuted import ANSWERS, is_more_than_set_up, standing, went_on_after
+from remedy.diagnose.refuted import (
+    ANSWERS,
+    failures_of,
+    is_more_than_set_up,
+    standing,
+    went_on_after,
+)
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
 from remedy.diagnose.stopped import without_aftermath
@@ -260,7 +266,7 @@ def _without_entries(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if not any(scan.size or scan.trouble for scan in scans):
         notes.append("the logs are empty: did standard error go elsewhere? (program >log 2>&1)")
     if not events.traces:
-        failures = [line for scan in scans for line in failure_lines(scan.tail)]
+        failures = [line for scan in scans for line in failures_of(scan)]
         if not failures and _moves(scans, events):
             healthy = Diagnosis(label=HEALTHY, notes=tuple(notes), **sure(QUIET))
             return of_an_open_end(scans) or healthy
@@ -351,6 +357,8 @@ def _with_no_failure(
         return diagnosis
     if any(event.symptom not in (*ANSWERS, STARTED) for event in harmless):
         note = "what looks like a failure is harmless by itself; no line shows how the run ended"
+    elif any(failure_lines(scan.tail) for scan in scans):
+        note = "what was missing came later; no line shows how the run ended"
     elif all(is_silent_of_failure(scan.tail) and not scan.is_state for scan in scans):
         note = "no line reports a failure, and none shows how the run ended: did it fail, or hang?"
     else:
@@ -359,7 +367,7 @@ def _with_no_failure(
 
 
 def _fails(scan: LogScan) -> bool:
-    return bool(failure_lines(scan.tail)) or not (scan.is_whole and is_text(scan.tail))
+    return bool(failures_of(scan)) or not (scan.is_whole and is_text(scan.tail))
 
 
 def _harmless(events: Iterable[Event]) -> list[str]:

@@ -10,6 +10,7 @@ from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.lines import Process
 from remedy.diagnose.outlived import only_warns
+from remedy.diagnose.progress import failure_lines
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import Step
 
@@ -31,7 +32,7 @@ _ANSWERED = {
     "link-came-back": re.compile(r"port error|Link (?:is )?[Dd]own|link status definitely down"),
     "server-came-up": re.compile(r"is DOWN, reason"),
     "name-was-found": re.compile(r"resolve|can.t find"),
-    "storage-came-back": re.compile(r"nfs: server \S+ not responding|Lustre: .*lost"),
+    "storage-came-back": re.compile(r"nfs: server \S+ not responding|Lustre: .*(?:lost|timed out for)"),
     "xla-was-late": re.compile(r"This thread has been waiting"),
     "ray-grew": re.compile(r"No available node types|cannot be scheduled|resource request"),
     "slurmdbd-came": re.compile(r"slurmdbd|PersistInit"),
@@ -40,6 +41,10 @@ _ANSWERED = {
     ),
     "clock-was-set": re.compile(r"System clock wrong by"),
     "c10d-connected": re.compile(r"\[c10d\]"),
+    "ssh-came-up": re.compile(r"ssh: connect to host"),
+    "kubernetes-placed": re.compile(r"FailedScheduling|pod group is not ready|unused quota"),
+    "condor-reconnected": re.compile(r"disconnected|closed unexpectedly"),
+    "clock-source": re.compile(r"no selectable sources"),
     SERVES: re.compile(""),
 }
 # These answer only what warns, or names no cause clearly.
@@ -110,6 +115,21 @@ def answered_in(scan: LogScan) -> Callable[[int, str], bool]:
         return any(line < last and _ANSWERED[name].search(text) for name, last in latest.items())
 
     return is_answered
+
+
+def failures_of(scan: LogScan) -> list[str]:
+    """Return the last lines of a log that report a failure which no later line answers.
+
+    Args:
+        scan: the log.
+    """
+    failures = failure_lines(scan.tail)
+    if not failures:
+        return []
+    is_answered = answered_in(scan)
+    rows = scan.tail.rstrip().splitlines()
+    numbers = {row: number for number, row in enumerate(rows, scan.lines - len(rows) + 1)}
+    return [line for line in failures if not is_answered(numbers.get(line, scan.lines), line)]
 
 
 def goes_on_after(line: int, steps: Iterable[Step], process: Process = None) -> bool:
