@@ -32,7 +32,9 @@ _ANSWERED = {
     "link-came-back": re.compile(r"port error|Link (?:is )?[Dd]own|link status definitely down"),
     "server-came-up": re.compile(r"is DOWN, reason"),
     "name-was-found": re.compile(r"resolve|can.t find"),
-    "storage-came-back": re.compile(r"nfs: server \S+ not responding|Lustre: .*(?:lost|timed out for)"),
+    "storage-came-back": re.compile(
+        r"nfs: server \S+ not responding|Lustre: .*(?:lost|timed out for)"
+    ),
     "xla-was-late": re.compile(r"This thread has been waiting"),
     "ray-grew": re.compile(r"No available node types|cannot be scheduled|resource request"),
     "slurmdbd-came": re.compile(r"slurmdbd|PersistInit"),

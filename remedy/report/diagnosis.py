@@ -251,9 +251,14 @@ def _other_candidates(diagnosis: Diagnosis, *, everything: bool) -> list[Rendera
         return []
     title = "Possible" if diagnosis.is_open else _OTHERS.get(diagnosis.label, "Less likely")
     parts: list[RenderableType] = [Text(""), Text(title, style="bold")]
+    # What the lines mean stands above already.
+    said = {quote.meaning for quote in evidence(diagnosis)}
     for candidate in others:
-        reason = Text(candidate.reason, style="dim")
-        parts.append(Folded(Text(f"  {candidate.label:<24}"), reason))
+        if candidate.reason in said:
+            parts.append(Text(f"  {candidate.label}"))
+        else:
+            before = Text(f"  {candidate.label:<24}")
+            parts.append(Folded(before, Text(candidate.reason, style="dim")))
         if everything:
             parts += _lines(candidate.evidence)
     return parts
