@@ -75,6 +75,7 @@ _IN_TEXT: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
         re.compile(r"\b(?:[Pp]rocess|[Pp][Ii][Dd])[ =:]{1,2}(?P<pid>\d{2,9})\b"),
     ),
 )
+SSH = "ssh-launch-failure"
 _DETAIL = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[\w./:%@+-]{1,300}")
 NAMED = (
@@ -110,7 +111,8 @@ def where_to_look(diagnosis: Diagnosis) -> str:
         diagnosis: of the logs.
     """
     quote = next((quote for _, quote in _looks(diagnosis)), None)
-    if quote is None or _witness(quote, diagnosis.label):
+    # Who cannot be reached by ssh is asked from where ssh was typed.
+    if quote is None or diagnosis.label == SSH or _witness(quote, diagnosis.label):
         return ""
     if quote.host and _PLAIN.fullmatch(quote.host):
         return f"on {quote.host}"
@@ -120,6 +122,8 @@ def where_to_look(diagnosis: Diagnosis) -> str:
 def _looks(diagnosis: Diagnosis) -> Iterator[tuple[str, Quote]]:
     """Yield the commands that lines fill, that one first which names most, each with its line."""
     lines = evidence(diagnosis)
+    # The host of the first failure before others.
+    lines = tuple(sorted(lines, key=lambda quote: quote.file != lines[0].file))
     for template in _LOOKS.get(diagnosis.label, ()):
         for quote in lines:
             if (command := _filled(template, _details(quote, diagnosis.label))) is not None:
@@ -134,9 +138,12 @@ def _witness(quote: Quote, label: str) -> bool:
 def named(diagnosis: Diagnosis) -> str:
     """Return what the lines that speak for the cause name: "address 10.0.0.9, port 41235, rank 3"."""
     values: dict[str, str] = {}
-    for quote in evidence(diagnosis):
-        for name, value in _details(quote, diagnosis.label).items():
-            values.setdefault(name, value)
+    quotes = evidence(diagnosis)
+    for quote in quotes:
+        # What another log names is not of this host.
+        if quote.file == quotes[0].file:
+            for name, value in _details(quote, diagnosis.label).items():
+                values.setdefault(name, value)
     return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in NAMED if name in values)
 
 
@@ -152,7 +159,7 @@ def _details(quote: Quote, label: str) -> Mapping[str, str]:
     known.setdefault("library", quote.details.get("name", ""))
     if quote.rank is not None and not _witness(quote, label):
         known.setdefault("rank", str(quote.rank))
-    if quote.host and not _witness(quote, label):
+    if quote.host and label != SSH and not _witness(quote, label):
         known.setdefault("on", quote.host)
     for labels, pattern in _IN_TEXT:
         if label in labels and (match := pattern.search(quote.text)):

@@ -41,7 +41,6 @@ from remedy.diagnose.events import (
     events_that_count,
     is_of_launcher,
     without_echoes,
-    without_the_past,
 )
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.first_failed import first_failed
@@ -52,6 +51,7 @@ from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.outside import QUIET, ended, ended_together
+from remedy.diagnose.past import without_the_past
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
@@ -241,8 +241,19 @@ def _of_effects(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     return (
         ended_together(scans, events.effects)
         or of_waits(events.effects, events.signs, scans)
+        or _raised_elsewhere(scans, events)
         or answer_of(events.effects, events.signs, events.effects)
     )
+
+
+def _raised_elsewhere(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
+    """Answer with an exception that a log ends with which suffers from nobody, where other logs do."""
+    suffering = {event.source for event in events.effects}
+    others = [scan for scan in scans if scan.name not in suffering and scan.is_whole]
+    answer = _by_last_exception(others, events) if others else None
+    if answer is None or answer.label == UNKNOWN:
+        return None
+    return answer.model_copy(update={"consequences": tuple(map(quote, events.effects[:SHOWN]))})
 
 
 def _by_exit_code(traces: Sequence[Event]) -> Diagnosis | None:

@@ -51,7 +51,7 @@ class Quote(Record):
         rank: of the process that printed it, where that is known; ``host`` the same.
         time: seconds from the start of the year, where the line or one before it says so.
         details: address, port, interface, device, path, version, ... that the line names.
-        others: how many other ranks, or logs, hold such a line.
+        copies: how many other ranks, or logs, hold such a line.
     """
 
     file: str
@@ -63,7 +63,7 @@ class Quote(Record):
     host: str = ""
     time: float | None = None
     details: Mapping[str, str] = {}
-    others: int = 0
+    copies: int = 0
 
 
 class Candidate(Record):

@@ -109,7 +109,7 @@ def _of_difference(waits: Sequence[Wait], note: str, score: float) -> Diagnosis:
         kinds.setdefault(_what(wait), []).append(wait.event)
     rarest = sorted(kinds.values(), key=len)[:SHOWN]
     evidence = tuple(
-        quote(events[0]).model_copy(update={"others": len(events) - 1}) for events in rarest
+        quote(events[0]).model_copy(update={"copies": len(events) - 1}) for events in rarest
     )
     lead = evidence[0]
     reason = "the ranks called different collectives, so that none of them ends"

@@ -60,11 +60,18 @@ _ENDED_WELL = re.compile(
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b|[\w,;] exit 0 *$|^iperf Done\.$|\bfinal status: SUCCEEDED\b"
     r"|\bExit codes: \[[^\]\n]{1,200}\] 0(?:,0){0,999} *$|^Executing transaction: done$"
-    r"|^(?:\[[\d,]{1,12}\]<stdout>:)?Total img/sec on \d|\| 100% Completed \|"
+    r"|^(?:\[[\d,]{1,12}\]<stdout>:)?Total img/sec on \d|\| 100% Completed \||\[exiting program (?:after|at)\b"
     rf"|^\[batch=(?P<batch>\d{{1,9}})/(?P=batch)\]|{_LAST_STEP}",
     re.IGNORECASE | re.MULTILINE,
 )
 _OF_MLPERF = r"\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"
+# Where the next run begins that is appended to the same log.
+_STARTS = re.compile(
+    r"^.{0,80}(?:\binit(?:iali[sz]ing)?\b.{0,40}\bworld_size\b|\binit_process_group\b|Bootstrap ?: Using"
+    r"|Setting OMP_NUM_THREADS environment variable for each process|Rendezvous'ing worker group"
+    r"|^srun: job \d+ queued|distributed_init_method)",
+    re.MULTILINE,
+)
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
     r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
@@ -107,8 +114,11 @@ def is_stopped_by_hand(text: str) -> bool:
 
 
 def _ending(text: str) -> str:
-    """Return the last lines of a log: of a line that was cut off nobody can say what it is."""
-    return text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
+    """Return the last lines of the last run in a log: of a line that was cut off nobody can say what it is."""
+    ending = text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
+    end = max((match.end() for match in _ENDED_WELL.finditer(ending)), default=0)
+    starts = [match.start() for match in _STARTS.finditer(ending, end)] if end else []
+    return ending[starts[0] :] if starts else ending
 
 
 def sent_nothing(text: str) -> bool:

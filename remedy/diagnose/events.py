@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
-from remedy.diagnose.catalogue import CLEAR, Role, Symptom, catalogue
-from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.catalogue import Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
 OF_AN_EXCEPTION = 6  # lines of its message after its first by which an entry explains it
-
-# A process that was killed, or ended; what else a host's log reports can last.
-_OVER_AT_ONCE = frozenset(("host-oom", "peer-died-timeout", APPLICATION))
-ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
-# The last line of what dmesg and journalctl print.
-_OF_A_HOST = re.compile(
-    r"(?:^|\n)(?:\[[\w: .]{10,40}\] \w"
-    r"|\w{3} +\d{1,2} [\d:]{8} \S{1,80} [\w./-]{1,60}(?:\[\d{1,8}\])?: )[^\n]*\s*\Z"
-)
 
 # Who supervises a program says nothing of what the program says.
 _OF_A_SUPERVISOR = re.compile(
@@ -60,42 +49,6 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     return _in_order(
         [event for event in valid if _is_in_company(entries.get(event.symptom), symptoms)]
     )
-
-
-def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
-    """Return the logs without what those of hosts report from long before the job began.
-
-    Clocks of logs can differ by their zones, so that only what is most of a day older is known to be.
-
-    Args:
-        scans: every log of the run.
-    """
-    begins = [scan.begin for scan in scans if scan.begin is not None and not _is_of_a_host(scan)]
-    if not begins:
-        return list(scans)
-    oldest = min(begins) - ZONES
-    return [_since(oldest, scan) if _is_of_a_host(scan) else scan for scan in scans]
-
-
-def _is_of_a_host(scan: LogScan) -> bool:
-    return bool(_OF_A_HOST.search(scan.tail))
-
-
-def _since(oldest: float, scan: LogScan) -> LogScan:
-    """Return a host's log without what was over before a time; a GPU that was lost stays so."""
-    events = [
-        event
-        for event in scan.events
-        if event.time is None or event.time >= oldest or not _is_over_at_once(event)
-    ]
-    is_old = scan.time is not None and scan.time < oldest
-    return replace(scan, events=events, tail="" if is_old else scan.tail)
-
-
-def _is_over_at_once(event: Event) -> bool:
-    if event.role is Role.KILLED:
-        return True
-    return all(cause.label in _OVER_AT_ONCE for cause in event.causes if cause.weight >= CLEAR)
 
 
 def is_of_launcher(text: str) -> bool:

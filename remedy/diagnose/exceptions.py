@@ -37,7 +37,8 @@ _FRAME_TEXT = re.compile(rb'  File "[^"\n]{1,500}", line \d+, in ')
 JOINED = 12
 _WARNED = re.compile(r"(?:^|[\[ |:])W\d{3,4} \d\d:\d\d|\bWARN(?:ING)?\b")
 _ANYWHERE = re.compile(
-    r"(?:^|[\]):>|] +)((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
+    r"(?:^|[\]):>|] +|\b(?:ERROR|CRITICAL|FATAL) (?:\w{1,20}=\S{1,40} ){0,3})"
+    r"((?:[a-z_]\w{0,60}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:: .*)?)$"
 )
 MOST_BETWEEN = 40  # lines of others between the last frame of a traceback and its exception
 LAST_LINES = 400  # at the end of a log that are read for an exception without a traceback

@@ -53,6 +53,10 @@ _NCCL = re.compile(
 _SRUN = re.compile(
     r"srun: error: (?P<host>[\w.-]{1,255}): (?:task (?P<rank>\d{1,6})|tasks [\d,-]{1,200}): "
 )
+# What syslog and journald put before the text of the kernel, or of a service.
+_SYSLOG = re.compile(
+    r"(?:[A-Z][a-z]{2} +\d{1,2} [\d:]{8} )?(?P<host>[a-z][\w.-]{0,63}) (?:kernel|[\w.-]{2,40}\[\d{1,9}\]): "
+)
 _RANK_IN_TEXT = re.compile(r"\[[Rr]ank ?(\d+)\]|\bRankID:(\d+)|\brank=(\d+)\b")
 _FILE_RANK = re.compile(
     r"(?:^|[/._-])(?:worker|workerlog|rank|std(?:out|err)|task|attempt_\d+/)[._-]?(\d{1,5})(?=[._/]|$)"
@@ -235,6 +239,8 @@ def split(text: str) -> LogLine:
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
         device = int(nccl["device"]) if int(nccl["device"]) >= 0 else None
+    if not host and (syslog := _SYSLOG.match(text)):
+        host = syslog["host"]
     if srun := _SRUN.match(text):
         host = srun["host"]
         ranks |= {"rank": int(srun["rank"])} if srun["rank"] else {}

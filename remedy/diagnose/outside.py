@@ -37,7 +37,7 @@ def ended(
     """
     if not {event.symptom for event in failures} <= FROM_OUTSIDE:
         return None
-    if effects:
+    if effects and not _came_first(failures[0], effects):
         return answer_of(effects, signs, effects)
     at_work = any(scan.steps for scan in scans)
     by_hand = all(_BY_HAND.search(event.text) for event in failures)
@@ -46,6 +46,18 @@ def ended(
     if not by_hand and (hang := ended_from_outside(scans, failures)):
         return hang
     return _ended_at_work(failures) if at_work else _ended_unseen(failures)
+
+
+def _came_first(end: Event, effects: Sequence[Event]) -> bool:
+    """Return whether a scheduler ended a job before anybody suffered: what ranks print then follows from it."""
+    if _BY_HAND.search(end.text):
+        return False
+    return all(
+        effect.line > end.line
+        if effect.source == end.source
+        else None not in (effect.time, end.time) and (effect.time or 0.0) >= (end.time or 0.0)
+        for effect in effects
+    )
 
 
 def ended_together(scans: Sequence[LogScan], effects: Sequence[Event]) -> Diagnosis | None:

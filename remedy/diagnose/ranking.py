@@ -42,7 +42,18 @@ _DETAILS = frozenset(
             "path",
             "version",
         ),
-        *("library", "module", "setting", "operation", "xid", "code", "pid", "sequence", "count"),
+        *(
+            "bus",
+            "library",
+            "module",
+            "setting",
+            "operation",
+            "xid",
+            "code",
+            "pid",
+            "sequence",
+            "count",
+        ),
     )
 )
 
@@ -152,7 +163,7 @@ def quotes(events: Sequence[Event]) -> tuple[Quote, ...]:
         kinds.setdefault((event.symptom, _kind(event)), []).append(event)
     return tuple(
         quote(alike[0]).model_copy(
-            update={"others": len({(event.source, event.process) for event in alike}) - 1}
+            update={"copies": len({(event.source, event.process) for event in alike}) - 1}
         )
         for alike in list(kinds.values())[:SHOWN]
     )

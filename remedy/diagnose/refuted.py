@@ -18,6 +18,7 @@ FIRM = 0.95  # a text of this weight is a failure whatever follows
 OWN_STEPS = 2  # of the rank that warned
 STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
+RESTARTED = "elastic-restarted"
 REACHED, SERVES = "reached-later", "server-up"
 MOST_SAID = 3  # sentences about what a run outlived
 PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
@@ -47,6 +48,8 @@ _ANSWERED = {
     "kubernetes-placed": re.compile(r"FailedScheduling|pod group is not ready|unused quota"),
     "condor-reconnected": re.compile(r"disconnected|closed unexpectedly"),
     "clock-source": re.compile(r"no selectable sources"),
+    "lightning-requeue": re.compile(r"SIGTERM|CANCELLED AT"),
+    "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
     SERVES: re.compile(""),
 }
 # These answer only what warns, or names no cause clearly.
@@ -72,6 +75,7 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     completed = _completed(events)
     answers = [event for event in events if event.symptom in ANSWERS]
     own = _programs_own(events)
+    restarts = _restarts(events, logs)
     return [
         event
         for event in events
@@ -80,6 +84,7 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
             or _was_set_up(event, completed)
             or _was_answered(event, answers)
             or _failed_later(event, own)
+            or event.line < restarts.get(event.source, 0)
         )
     ]
 
@@ -191,6 +196,16 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
         and _ANSWERED[answer.symptom].search(event.text)
         for answer in answers
     )
+
+
+def _restarts(events: Iterable[Event], logs: Mapping[str, LogScan]) -> Mapping[str, int]:
+    """Return by log the line of its last restart after which it made steps: it survived what came before."""
+    return {
+        event.source: event.line
+        for event in events
+        if event.symptom == RESTARTED
+        and goes_on_after(event.line, logs[event.source].steps, event.process)
+    }
 
 
 def _is_open(event: Event) -> bool:

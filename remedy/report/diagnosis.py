@@ -130,7 +130,7 @@ def _evidence(diagnosis: Diagnosis, *, everything: bool) -> list[RenderableType]
 
 def _counted_lead(diagnosis: Diagnosis, lead: Quote) -> Quote:
     """Return the first failure as it stands among the evidence, where those are counted that hold it, too."""
-    return next((q for q in evidence(diagnosis) if _place(q) == _place(lead) and q.others), lead)
+    return next((q for q in evidence(diagnosis) if _place(q) == _place(lead) and q.copies), lead)
 
 
 def _place(quote: Quote | None) -> tuple[str, int] | None:
@@ -142,8 +142,9 @@ def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
     if len(diagnosis.timeline) < 2:
         return []
     parts: list[RenderableType] = [Text(""), Text("In the order of time", style="bold")]
+    several = len({_day(moment) for moment in diagnosis.timeline} - {""}) > 1
     for moment in diagnosis.timeline:
-        clock = _when(moment)
+        clock = f"{_day(moment)}{_when(moment)}" if several else _when(moment)
         origin = f"rank {moment.rank}" if moment.rank is not None else ""
         more = f" (and {counted(moment.logs - 1, 'other log')})" if moment.logs > 1 else ""
         where = " ".join(filter(None, (f"{moment.file}:{moment.line}", origin, moment.host)))
@@ -161,6 +162,16 @@ def _when(moment: Moment) -> str:
     if moment.until - moment.time <= NEAR:
         return _clock(moment.time)
     return f"{_clock(moment.time)}-{_clock(moment.until)}"
+
+
+def _day(moment: Moment) -> str:
+    """Return the month and the day of a moment, "" where it has no time: 11-20."""
+    time = moment.until if moment.time is None else moment.time
+    if time is None:
+        return ""
+    # Each month has 31 days where times are counted from the start of a year.
+    days = int(time) // 86400 - 1
+    return f"{days // 31:02d}-{days % 31 + 1:02d} "
 
 
 def _clock(time: float) -> str:
@@ -214,7 +225,7 @@ def _lines(evidence: Iterable[Quote], said: set[str] | None = None) -> list[Rend
         if local := quote.details.get("local_rank"):
             origin = f" local rank {local}"
         origin += f" on {quote.host}" if quote.host else ""
-        origin += f" (and {counted(quote.others, 'other')})" if quote.others else ""
+        origin += f" (and {counted(quote.copies, 'other')})" if quote.copies else ""
         parts.append(_whole(f"  {quote.file}:{quote.line}{origin}", style="cyan"))
         text = quote.text.strip()
         parts.append(Folded(Text("    "), Text(f"{text[:WIDTH]}{'...' * (len(text) > WIDTH)}")))

@@ -186,12 +186,12 @@ def test_dumps_with_other_sizes_name_the_rank_and_show_each_kind_once(tmp_path: 
     assert any("rank 2: [[512]], ranks 0, 1, 3: [[1024]]" in note for note in found.notes)
     assert found.lead is not None
     assert found.lead.rank == 2
-    assert [(line.rank, line.others) for line in found.candidates[0].evidence] == [(2, 0), (0, 2)]
+    assert [(line.rank, line.copies) for line in found.candidates[0].evidence] == [(2, 0), (0, 2)]
 
 
 def test_ranks_that_wait_alike_are_shown_as_one_line(tmp_path: Path) -> None:
     dumps = {rank: [_entry(5 + (rank != 2), "all_reduce", "started")] for rank in range(3)}
     dumps[2] = [_entry(5, "all_reduce", "completed")]
     found = diagnose_paths([_written(tmp_path, dumps)])
-    assert [(line.rank, line.others) for line in found.candidates[0].evidence] == [(0, 1), (2, 0)]
+    assert [(line.rank, line.copies) for line in found.candidates[0].evidence] == [(0, 1), (2, 0)]
     assert "completed collective 5 all_reduce of default_pg" in found.candidates[0].evidence[1].text

@@ -1,0 +1,90 @@
+"""What the log of a host reports that was over before the job failed: from days before, or amid its steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.scan import Event, LogScan
+
+ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
+ZONE = 900.0  # seconds: time zones differ by a quarter of an hour, and by multiples of it
+STEPS = 2  # that can be printed late, or be under way, when a host fails
+MARGIN = 60.0  # seconds by which clocks differ beside that, and that a failure takes to show
+
+# A process that was killed, or ended; what else a host's log reports can last.
+_OVER_AT_ONCE = frozenset(("host-oom", "peer-died-timeout", APPLICATION))
+# The last line of what dmesg and journalctl print.
+_OF_A_HOST = re.compile(
+    r"(?:^|\n)(?:\[[\w: .]{10,40}\] \w"
+    r"|\w{3} +\d{1,2} [\d:]{8} \S{1,80} [\w./-]{1,60}(?:\[\d{1,8}\])?: )[^\n]*\s*\Z"
+)
+
+
+def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
+    """Return the logs without what those of hosts report from long before the job, or before its last steps.
+
+    Clocks of logs can differ by their zones: what is most of a day older than the job is known to be, and what
+    lies amid its steps by no difference of zones.
+
+    Args:
+        scans: every log of the run.
+    """
+    hosts = [scan for scan in scans if _OF_A_HOST.search(scan.tail)]
+    others = [scan for scan in scans if scan not in hosts]
+    begins = [scan.begin for scan in others if scan.begin is not None]
+    if not begins or not hosts:
+        return list(scans)
+    oldest = min(begins) - ZONES
+    works = _at_work(others)
+
+    def is_over(event: Event) -> bool:
+        if event.time is None:
+            return False
+        return (event.time < oldest and (works(0.0) or _is_over_at_once(event))) or works(
+            event.time
+        )
+
+    return [_since(oldest, works, is_over, scan) if scan in hosts else scan for scan in scans]
+
+
+def _at_work(scans: Sequence[LogScan]) -> Callable[[float], bool]:
+    """Return what says of a time whether every log with steps made more of them after it, in whatever zone."""
+    times = [
+        known
+        for scan in scans
+        if (known := [step.time for step in scan.steps if step.time is not None])
+    ]
+    enough = [known for known in times if len(known) > STEPS]
+    if not enough or len(enough) < len(times):
+        return lambda _: False
+    last = min(known[-1] for known in enough)
+    until = min(known[-1 - STEPS] for known in enough)
+    pauses = (later - earlier for known in enough for earlier, later in pairwise(known))
+    near = STEPS * max(pauses) + MARGIN
+
+    def works(time: float) -> bool:
+        apart = (time - last) % ZONE
+        is_by_zone = apart <= near or apart >= ZONE - near
+        return time < until and (time < last - ZONES or not is_by_zone)
+
+    return works
+
+
+def _since(
+    oldest: float, works: Callable[[float], bool], is_over: Callable[[Event], bool], scan: LogScan
+) -> LogScan:
+    """Return a host's log without what was over; a GPU that was lost stays so, unless the job went on."""
+    events = [event for event in scan.events if not is_over(event)]
+    is_old = scan.time is not None and (scan.time < oldest or works(scan.time))
+    return replace(scan, events=events, tail="" if is_old else scan.tail)
+
+
+def _is_over_at_once(event: Event) -> bool:
+    if event.role is Role.KILLED:
+        return True
+    return all(cause.label in _OVER_AT_ONCE for cause in event.causes if cause.weight >= CLEAR)

@@ -1,0 +1,60 @@
+"""What the log of a host reports from before the job's last steps did not end the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from remedy.diagnose.logs import diagnose_lines
+
+XID = "NVRM: Xid (PCI:0000:18:00): 63, pid=1, Row Remapper: New row marked for remapping."
+KILLED = "Memory cgroup out of memory: Killed process 99120 (chrome) total-vm:11GB, anon-rss:9GB"
+CLOSED = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:40123"
+
+
+def _kernel(clock: str, text: str, day: str = "Fri Nov 27") -> list[str]:
+    return [f"[{day} {clock} 2026] {text}"]
+
+
+def _rank(rank: int, end: str) -> list[str]:
+    """Return a log of eight steps, one a minute from 10:01 on, and a last line."""
+    steps = [
+        f"2026-11-27 10:0{step}:00 INFO rank={rank} step {step}/8 loss 3.0" for step in range(1, 9)
+    ]
+    return [*steps, f"2026-11-27 10:08:{30 + rank} {end}"]
+
+
+FAILED = {
+    "rank0.log": _rank(0, f"ERROR {CLOSED}"),
+    "rank1.log": _rank(1, "ERROR rank=1 ValueError: bad batch"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "label"),
+    [
+        (_kernel("10:01:20", KILLED), "application-error"),
+        (_kernel("10:08:20", KILLED), "host-oom"),
+        (_kernel("03:11:44", XID, "Fri Nov 20"), "application-error"),
+        (_kernel("10:08:20", XID), "gpu-hardware-xid"),
+        # The same moment in another zone.
+        (_kernel("08:08:20", XID), "gpu-hardware-xid"),
+        (_kernel("04:38:20", KILLED), "host-oom"),
+    ],
+    ids=["amid steps", "at the end", "a week before", "card", "zone of hours", "zone of minutes"],
+)
+def test_a_host_reports_the_cause_only_where_the_job_did_not_go_on(
+    kernel: list[str], label: str
+) -> None:
+    assert diagnose_lines({**FAILED, "dmesg-n1.txt": kernel}).label == label
+
+
+def test_what_a_host_killed_while_a_job_ended_well_is_nothing_of_the_job() -> None:
+    logs: Mapping[str, list[str]] = {
+        "rank0.log": _rank(0, "INFO Training finished"),
+        "rank1.log": _rank(1, "INFO Training finished"),
+        "dmesg-n1.txt": _kernel("10:01:20", KILLED),
+    }
+    found = diagnose_lines(logs)
+    assert (found.label, found.is_open) == ("healthy", False)
