@@ -47,6 +47,7 @@ from remedy.diagnose.first_failed import first_failed
 from remedy.diagnose.hangs import of_a_start, of_an_open_end
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.kinds import Raised
+from remedy.diagnose.last_run import of_the_last_run
 from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
@@ -101,7 +102,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    scans, clocks = on_one_clock(scans)
+    scans, clocks = on_one_clock([of_the_last_run(scan) for scan in scans])
     scans = without_aftermath(without_the_past(scans))
     events = without_outlived(at_their_level(events_that_count(scans)))
     reported = events

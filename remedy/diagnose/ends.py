@@ -41,7 +41,7 @@ _LAST_EPOCH = re.compile(
 _LOSS = re.compile(r"\bloss\b", re.IGNORECASE)
 _LOSS_OF_NO_NUMBER = re.compile(r"\bloss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
 _STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
-_ENDED_WELL = re.compile(
+ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
@@ -65,13 +65,6 @@ _ENDED_WELL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OF_MLPERF = r"\bENDING TIMING RUN\b|\b[A-Z]{3,20}_STOP \d{10}\b"
-# Where the next run begins that is appended to the same log.
-_STARTS = re.compile(
-    r"^.{0,80}(?:\binit(?:iali[sz]ing)?\b.{0,40}\bworld_size\b|\binit_process_group\b|Bootstrap ?: Using"
-    r"|Setting OMP_NUM_THREADS environment variable for each process|Rendezvous'ing worker group"
-    r"|^srun: job \d+ queued|distributed_init_method)",
-    re.MULTILINE,
-)
 # How programs take leave in other words, and what serves until it is stopped.
 _LEFT = re.compile(
     r"\bdone\b|\bfinished\b|\bcompleted?\b|\bend of (?:run|training|job|program)\b|Destroy COMPLETE"
@@ -114,11 +107,8 @@ def is_stopped_by_hand(text: str) -> bool:
 
 
 def _ending(text: str) -> str:
-    """Return the last lines of the last run in a log: of a line that was cut off nobody can say what it is."""
-    ending = text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
-    end = max((match.end() for match in _ENDED_WELL.finditer(ending)), default=0)
-    starts = [match.start() for match in _STARTS.finditer(ending, end)] if end else []
-    return ending[starts[0] :] if starts else ending
+    """Return the last lines of a log: of a line that was cut off nobody can say what it is."""
+    return text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
 
 
 def sent_nothing(text: str) -> bool:
@@ -143,7 +133,7 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
         return False
     if any(failure_lines(_since_steps(scan)) for scan in scans):
         return False
-    if any(_ENDED_WELL.search(end) for end in ends):
+    if any(ENDED_WELL.search(end) for end in ends):
         return all(
             event.weight < FATAL and not _is_after_its_end(event, logs[event.source])
             for event in failures
@@ -177,7 +167,7 @@ def _end_of_training(scan: LogScan) -> int:
 def _is_after_its_end(event: Event, log: LogScan) -> bool:
     """Return whether something clear failed below the line by which a program says that it ended well."""
     ending = _ending(log.tail)
-    last = max((match.end() for match in _ENDED_WELL.finditer(ending)), default=-1)
+    last = max((match.end() for match in ENDED_WELL.finditer(ending)), default=-1)
     below = len(ending[last:].splitlines()) - 1
     return last >= 0 and event.weight >= CLEAR and event.line > log.lines - below
 
@@ -187,14 +177,14 @@ def _was_raised_last(event: Event, log: LogScan) -> bool:
     # One step can be what a program had in its buffer when it ended.
     made_none = sum(step.line > event.line for step in log.steps) < STEPS_AFTER
     if event.symptom == EXCEPTION:
-        return made_none or not _ENDED_WELL.search(_since_steps(log))
+        return made_none or not ENDED_WELL.search(_since_steps(log))
     return event.weight >= CLEAR and is_named(event.text) and made_none
 
 
 def _since_steps(scan: LogScan) -> str:
     """Return the last lines of a log that ended well from its last steps on: what it outlived stands above."""
     ending = _ending(scan.tail)
-    if len(scan.steps) < STEPS_AFTER or not _ENDED_WELL.search(ending):
+    if len(scan.steps) < STEPS_AFTER or not ENDED_WELL.search(ending):
         return ending
     lines = ending.rstrip("\n").split("\n")
     above = len(lines) - 1 - (scan.lines - scan.steps[-STEPS_AFTER].line)
@@ -209,7 +199,7 @@ def shows_an_end(scans: Sequence[LogScan]) -> bool:
     """
     ends = [line for scan in scans for line in _ending(scan.tail).splitlines()]
     return any(
-        _ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
+        ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
     )
 
 
@@ -224,7 +214,7 @@ def says_farewell(scans: Sequence[LogScan]) -> bool:
 
 def _says_farewell(scan: LogScan) -> bool:
     lines = [line for line in _ending(scan.tail).splitlines() if line.strip()][-LAST_WORDS:]
-    return any(_LAST_WORDS.search(line) or _ENDED_WELL.search(line) for line in lines)
+    return any(_LAST_WORDS.search(line) or ENDED_WELL.search(line) for line in lines)
 
 
 def doubtful_end(scan: LogScan) -> str:
@@ -237,10 +227,10 @@ def doubtful_end(scan: LogScan) -> str:
         scan: a log that shows an end.
     """
     lines = [line for line in _ending(scan.tail).splitlines() if line.strip()]
-    signs = (_ENDED_WELL, _LAST_WORDS, _LEFT)
+    signs = (ENDED_WELL, _LAST_WORDS, _LEFT)
     first = next((at for at, line in enumerate(lines) if any(s.search(line) for s in signs)), None)
     last = [] if first is None else lines[first:]
-    if last and have_stopped(scan.steps, scan.time) and not any(map(_ENDED_WELL.search, last)):
+    if last and have_stopped(scan.steps, scan.time) and not any(map(ENDED_WELL.search, last)):
         return last[-1].strip()
     losses = [line for line in lines if _LOSS.search(line)]
     if losses and _LOSS_OF_NO_NUMBER.search(losses[-1]):

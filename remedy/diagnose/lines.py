@@ -239,14 +239,18 @@ def split(text: str) -> LogLine:
     if nccl := _NCCL.match(text):
         host = host or nccl["host"]
         device = int(nccl["device"]) if int(nccl["device"]) >= 0 else None
-    if not host and (syslog := _SYSLOG.match(text)):
-        host = syslog["host"]
     if srun := _SRUN.match(text):
         host = srun["host"]
         ranks |= {"rank": int(srun["rank"])} if srun["rank"] else {}
+    host = host or _host_of_syslog(text)
     if "rank" not in ranks and (mention := _RANK_IN_TEXT.search(text[:300])):
         ranks["rank"] = int(next(group for group in mention.groups() if group))
     return LogLine(text, ranks.get("rank"), host, ranks.get("local"), device)
+
+
+def _host_of_syslog(text: str) -> str:
+    syslog = _SYSLOG.match(text)
+    return syslog["host"] if syslog else ""
 
 
 def rank_of_file(name: str) -> int | None:
