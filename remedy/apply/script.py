@@ -40,7 +40,7 @@ PARTS = (
     "run",
 )
 # What a confirmation needs of it.
-CONFIRM_PARTS = ("base", "owner", "guard")
+CONFIRM_PARTS = ("base", "owner", "lock", "guard")
 # What runs as a user, in that user's folders: the other parts have it as a text.
 THEIRS = "theirs"
 # What is sent where no new content is known as a whole.

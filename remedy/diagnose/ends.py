@@ -22,6 +22,7 @@ from remedy.diagnose.suspect import is_suspect
 from remedy.text import is_number
 
 LAST = 6000  # characters at the end of a log that show how it ended
+WIDE = 240  # characters of each of its lines
 LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 STEPS_AFTER = 2  # an exception, and the job went on
@@ -108,6 +109,9 @@ def is_stopped_by_hand(text: str) -> bool:
 
 def _ending(text: str) -> str:
     """Return the last lines of a log: of a line that was cut off nobody can say what it is."""
+    if len(text) > LAST:
+        # A very long line is not the whole of an ending.
+        text = "\n".join(line[:WIDE] for line in text[-LAST * 10 :].splitlines())
     return text if len(text) <= LAST else text[-LAST:].partition("\n")[2]
 
 
@@ -263,7 +267,11 @@ def strange_end(scan: LogScan) -> str:
     lines = scan.tail.splitlines()[-MOST_LINES:]
     last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
     known = {_NUMBERS.sub("", line) for line in lines[:last]}
-    for line in reversed(lines[last + 1 :]):
+    rest = lines[last + 1 :]
+    if any(map(ENDED_WELL.search, rest)):
+        # How what it was part of is taken down.
+        rest = [line for line in rest if is_suspect(line)]
+    for line in reversed(rest):
         patterns = (_AT_WORK, WARNING, _LAST_WORDS)
         is_ordinary = is_harmless(line) or any(pattern.search(line) for pattern in patterns)
         if any(map(str.isalpha, line)) and not is_ordinary and _NUMBERS.sub("", line) not in known:

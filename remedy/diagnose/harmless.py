@@ -8,7 +8,7 @@ from functools import cache
 from remedy.diagnose.catalogue import Role, Symptom, catalogue
 
 _MEANT_WELL = re.compile(
-    r"err=-3|\(ignored\)\s*$"
+    r"err=-3|Send termination request to `|\(ignored\)\s*$"
     # What Python's module of warnings prints.
     r"|\.py:\d{1,6}: \w{0,40}Warning: "
     r"|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"

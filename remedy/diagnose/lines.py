@@ -34,6 +34,7 @@ _PREFIXES = tuple(
         r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )",  # a container runtime's file
         # docker compose
         r"(?=[\w.-]{1,255}[ ]+\| )(?P<host>[\w.-]{0,64}[a-zA-Z][\w.-]{0,64}\d)(?:-\d+)?[ ]+\| ",
+        r"(?P<rank>\d{1,5})\| (?=\S)",
         r"(?P<rank>\d{1,5}): (?=\S)(?![\w.@-]{1,32}: <[A-Z])",  # srun --label, and no link of ip
         # Ray, SkyPilot, and others that put a name in parentheses
         r"\((?=[^\n]{0,160}\bpid=\d)(?:[^()\n]{0,60}\(?\brank=(?P<rank>\d{1,6})\)?)?[^()\n]{0,120}\) ",

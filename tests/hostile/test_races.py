@@ -246,12 +246,16 @@ def test_the_same_user_wins_against_a_writer_who_goes_by_names(
 def test_a_user_who_stops_what_acts_for_the_user_costs_seconds_and_not_the_run(
     places: Callable[[], Ground],
 ) -> None:
-    ground = places()
-    bench = replace(ground)
-    with racing(racer.stops_all(ground), None):
-        report = bench.apply()
-    assert report.finished
-    (result,) = report.results.values()
+    for _ in range(TRIES):
+        ground = places()
+        bench = replace(ground)
+        with racing(racer.stops_all(ground), None):
+            report = bench.apply()
+        assert report.finished
+        (result,) = report.results.values()
+        if result.detail:
+            break
+    # On a busy machine the racer may come too late, now and then.
     assert "no answer: it was ended, or took more than 20 s" in result.detail
     # Stopped before it wrote, or, on a busy machine, before it answered: the file is whole in either case.
     assert (ground.home / NAME).read_bytes() in (OLD, NEW)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import re
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +29,10 @@ GUARDED = HostReport(
     "", {"01-x": ChangeResult(id="01-x", status=ChangeStatus.DONE)}, finished=True, armed=True
 )
 CONFIRMED = "n0nce - confirmed\n"
+FUNCTION = re.compile(r"^(\w+)\(\) (?:\{.*\}$|\{[^\n]*\n(?:.*\n)*?\})", re.MULTILINE)
+COMMAND = re.compile(
+    r"(?=(?:^|[;&|!({]|\b(?:then|do|else|if|elif|while|until)\b)\s*(\w+)\b(?!\(|=))", re.MULTILINE
+)
 RESET = UnreachableError("h: Connection reset by peer", next_step="Look.")
 
 
@@ -160,6 +168,46 @@ def test_a_host_that_was_confirmed_says_so_again(
     )
     assert "n0nce - " in done.stdout
     assert parse_confirmation(JOB, done.stdout) == confirmed
+
+
+def test_a_confirmation_waits_for_the_run_that_is_still_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the timer is taken from a run that goes on changing, and another begins before it has ended."""
+    root = tmp_path / "var"
+    monkeypatch.setattr(script_module, "ROOT", str(root))
+    (root / "runs" / JOB.run).mkdir(parents=True)
+    (root / "pending").write_text(f"{JOB.run}\n")
+    with (root / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        confirming = subprocess.Popen(
+            ["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert confirming.stdin is not None
+        confirming.stdin.write(render_confirm(JOB))
+        confirming.stdin.close()
+        time.sleep(0.7)
+        assert (confirming.poll(), (root / "pending").exists()) == (None, True)
+    assert confirming.wait() == 0
+    assert confirming.stdout is not None
+    assert parse_confirmation(JOB, confirming.stdout.read())
+    assert not (root / "pending").exists()
+
+
+def test_a_confirmation_has_every_function_that_it_calls() -> None:
+    parts = (files("remedy.apply") / "host").iterdir()
+    texts = [part.read_text(encoding="utf-8") for part in parts]
+    bodies = {match[1]: match[0] for text in texts for match in FUNCTION.finditer(text)}
+    called: set[str] = set()
+    calls = {"confirm"}
+    while calls:
+        called |= calls
+        calls = {
+            word for name in calls for word in COMMAND.findall(bodies[name]) if word in bodies
+        } - called
+    assert {"lock", "unguard", "note"} <= called
+    there = {match[1] for match in FUNCTION.finditer(render_confirm(JOB))}
+    assert called - there == set()
 
 
 def change(name: str, title: str) -> Change:
