@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from remedy.diagnose.behind import WAITING
 from remedy.diagnose.diagnosis import Diagnosis, Quote
 from remedy.diagnose.hangs import PEER
+from remedy.text import is_number
 
 # By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.
 _LOOKS: dict[str, tuple[str, ...]] = {
@@ -144,7 +145,17 @@ def named(diagnosis: Diagnosis) -> str:
         if quote.file == quotes[0].file:
             for name, value in _details(quote, diagnosis.label).items():
                 values.setdefault(name, value)
+    if printed := _as_gloo_prints(values.get("port", ""), quotes):
+        values["port"] += f" (gloo prints {printed})"
     return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in NAMED if name in values)
+
+
+def _as_gloo_prints(port: str, quotes: Iterable[Quote]) -> str:
+    """Return the number that stands in the lines for a port whose bytes gloo swaps; "" where it is the port."""
+    if not is_number(port) or any(f"{port}" in quote.text for quote in quotes):
+        return ""
+    swapped = str(int.from_bytes((int(port) & 0xFFFF).to_bytes(2, "little"), "big"))
+    return swapped if any(swapped in quote.text for quote in quotes) else ""
 
 
 def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:

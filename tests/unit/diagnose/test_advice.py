@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.main import main
-from remedy.diagnose.advice import look, named
+from remedy.diagnose.advice import look, named, where_to_look
 from remedy.diagnose.logs import diagnose_lines
 
 REFUSED = (
@@ -39,6 +39,38 @@ def test_what_a_line_names_stands_in_the_command(line: str, command: str | None)
 def test_what_a_line_names_is_said() -> None:
     found = diagnose_lines({"log": [REFUSED]})
     assert named(found) == "rank 3, address 10.0.0.9, port 41235"
+
+
+def test_a_port_whose_bytes_gloo_swaps_is_named_as_it_is_and_as_it_stands_there() -> None:
+    line = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:20410"
+    )
+    assert "port 47695 (gloo prints 20410)" in named(diagnose_lines({"log": [line]}))
+
+
+def test_the_host_of_a_line_is_where_to_look() -> None:
+    line = "gpu02 kernel: NVRM: Xid (PCI:0000:18:00): 79, pid=4411, GPU has fallen off the bus."
+    found = diagnose_lines({"log": [line]})
+    assert named(found) == "on gpu02, bus 0000:18:00"
+    assert where_to_look(found) == "on gpu02"
+
+
+def test_what_another_host_names_is_not_named_beside_the_first() -> None:
+    completion = (
+        "NCCL WARN NET/IB : Got completion from peer {peer}<44124> with status=12 opcode=0 len=0"
+    )
+    logs = {
+        "gpu02.log": [
+            "2026-11-27 22:04:03 gpu02 kernel: mlx5_core 0000:9a:00.0: Port module event: Cable unplugged",
+            f"2026-11-27 22:04:14 gpu02:334:444 [0] {completion.format(peer='10.9.0.3')} (Send)",
+        ],
+        "gpu03.log": [
+            f"2026-11-27 22:04:12 gpu03:338:448 [0] {completion.format(peer='10.9.0.2')} (Recv)"
+        ],
+    }
+    found = diagnose_lines(logs)
+    assert named(found).startswith("on gpu02, address 10.9.0.3")
+    assert where_to_look(found) == "on gpu02"
 
 
 def test_text_that_a_shell_would_read_is_not_in_a_command() -> None:

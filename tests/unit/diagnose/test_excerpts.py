@@ -1,4 +1,4 @@
-"""A few lines of each of many programs, written down from what those print, with the cause that an expert names.
+"""A few lines of each of many programs, written down from what they print, with the cause of an expert.
 
 Five authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts). Some can be told
 otherwise; what is right is not lost.
