@@ -62,7 +62,7 @@ def test_who_was_connected_and_is_refused_later_lost_a_peer_and_met_no_firewall(
 def test_a_broker_that_was_reached_later_refutes_what_was_refused_before() -> None:
     reached = "[2026-11-26 07:48:31,100: INFO/MainProcess] Connected to redis://10.0.0.1:6379/0"
     refuted = diagnose_lines({"worker": [*REFUSED, reached]})
-    assert refuted.label == "unknown"
+    assert refuted.is_open
     assert not any(candidate.evidence for candidate in refuted.candidates)
     standing = diagnose_lines({"worker": [reached, *REFUSED]})
     assert standing.candidates[0].label == "firewall-ports"
