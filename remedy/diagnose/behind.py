@@ -29,7 +29,7 @@ def ranks_behind(events: Sequence[Event], logs: Mapping[str, str]) -> str:
 
     Args:
         events: of all logs.
-        logs: the last line of each, by its name, which may have the rank of what printed it.
+        logs: the last line of each that has steps, "" of others, by its name, which may have a rank.
     """
     groups: dict[str, dict[int, _Mark]] = {}
     members: dict[str, set[int]] = {}
@@ -70,7 +70,7 @@ def ranks_behind(events: Sequence[Event], logs: Mapping[str, str]) -> str:
 def _quiet(events: Iterable[Event], logs: Mapping[str, str]) -> str:
     """Say which logs report no wait where most do; "" where that says nothing."""
     waiting = {event.source for event in events if event.symptom in WAITING}
-    quiet = [name for name in logs if name not in waiting]
+    quiet = [name for name, line in logs.items() if line and name not in waiting]
     if not waiting or not quiet or len(quiet) > len(waiting):
         return ""
     ends = (f"{name} ends with {clipped(logs[name], SAID)!r}" for name in quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -38,11 +39,11 @@ def on_one_clock(scans: Sequence[LogScan]) -> tuple[list[LogScan], tuple[str, ..
 
 def _times(scan: LogScan) -> Mapping[int, float]:
     """Return when a log reports each step; those that it counts twice, as of two epochs, are left out."""
-    counts = [step.count for step in scan.steps]
+    counts = Counter(step.count for step in scan.steps)
     return {
         step.count: step.time
         for step in scan.steps
-        if step.count is not None and step.time is not None and counts.count(step.count) == 1
+        if step.count is not None and step.time is not None and counts[step.count] == 1
     }
 
 

@@ -128,7 +128,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     unfit = unfit_in(together(scan.setting for scan in scans))
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
-    last = {scan.name: scan.tail.rstrip().rpartition("\n")[2].strip() for scan in scans}
+    last = {scan.name: _last_line(scan) if scan.steps else "" for scan in scans}
     who = filter(None, (first_failed(scans), ranks_behind(events, last)))
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
@@ -140,6 +140,10 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         "timeline": moments,
     }
     return diagnosis.model_copy(update=update)
+
+
+def _last_line(scan: LogScan) -> str:
+    return scan.tail.rstrip().rpartition("\n")[2].strip()
 
 
 def _without_doubtful_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
