@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from remedy.diagnose.behind import WAITING
 from remedy.diagnose.diagnosis import Diagnosis, Quote
+from remedy.diagnose.gloo_ports import swapped
 from remedy.diagnose.hangs import PEER
 from remedy.text import is_number
 
@@ -150,12 +151,12 @@ def named(diagnosis: Diagnosis) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in NAMED if name in values)
 
 
-def _as_gloo_prints(port: str, quotes: Iterable[Quote]) -> str:
+def _as_gloo_prints(port: str, quotes: Sequence[Quote]) -> str:
     """Return the number that stands in the lines for a port whose bytes gloo swaps; "" where it is the port."""
-    if not is_number(port) or any(f"{port}" in quote.text for quote in quotes):
+    if not is_number(port) or any(port in quote.text for quote in quotes):
         return ""
-    swapped = str(int.from_bytes((int(port) & 0xFFFF).to_bytes(2, "little"), "big"))
-    return swapped if any(swapped in quote.text for quote in quotes) else ""
+    printed = str(swapped(int(port)))
+    return printed if any(printed in quote.text for quote in quotes) else ""
 
 
 def evidence(diagnosis: Diagnosis) -> tuple[Quote, ...]:

@@ -137,12 +137,18 @@ def _cards(lines: list[str]) -> Iterator[BlockSign]:
         if above[-1:] == ["Link Width"]:
             if value["name"].strip() == "Max":
                 widest = value["value"].strip()
-            elif value["name"].strip() == "Current" and value["value"].strip() != widest:
+            elif value["name"].strip() == "Current" and _is_narrower(value["value"], widest):
                 text = f"GPU {card}: Link Width: {value['value'].strip()} of {widest}"
                 yield BlockSign(number, text, "gpu-hardware-xid", 0.56, {"device": card})
         for label, weight in _of_card(above, value["name"].strip(), value["value"].strip()):
             text = f"GPU {card}: {', '.join((*above, value['name'].strip()))}: {value['value'].strip()}"
             yield BlockSign(number, text, label, weight, {"device": card})
+
+
+def _is_narrower(current: str, widest: str) -> bool:
+    """Return whether a link has fewer lanes than it can have: 4x of 16x; "N/A" says nothing."""
+    lanes = [text.strip().removesuffix("x") for text in (current, widest)]
+    return all(map(is_number, lanes)) and int(lanes[0]) < int(lanes[1])
 
 
 def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, float]]:

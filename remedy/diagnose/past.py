@@ -34,8 +34,8 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     Args:
         scans: every log of the run.
     """
-    hosts = [scan for scan in scans if _OF_A_HOST.search(scan.tail)]
-    others = [scan for scan in scans if scan not in hosts]
+    hosts = {scan.name for scan in scans if _OF_A_HOST.search(scan.tail)}
+    others = [scan for scan in scans if scan.name not in hosts]
     begins = [scan.begin for scan in others if scan.begin is not None]
     if not begins or not hosts:
         return list(scans)
@@ -45,11 +45,9 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     def is_over(event: Event) -> bool:
         if event.time is None:
             return False
-        return (event.time < oldest and (works(0.0) or _is_over_at_once(event))) or works(
-            event.time
-        )
+        return works(event.time) or (event.time < oldest and _is_over_at_once(event))
 
-    return [_since(oldest, works, is_over, scan) if scan in hosts else scan for scan in scans]
+    return [_since(oldest, works, is_over, scan) if scan.name in hosts else scan for scan in scans]
 
 
 def _at_work(scans: Sequence[LogScan]) -> Callable[[float], bool]:

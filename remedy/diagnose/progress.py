@@ -43,11 +43,6 @@ _NAMED_SO = re.compile(
 _NCCL_WENT_ON = re.compile(
     r"NCCL INFO .{0,160}(?:Using network |Init START|Init COMPLETE|Connected all )"
 )
-# Of a server, and of torchrun.
-_WENT_WELL = re.compile(
-    r"Application startup complete|server is fired up and ready to roll|Started GRPCInferenceService at"
-    r"|WorkerState\.SUCCEEDED"
-)
 _OF_NCCL = re.compile(r" NCCL (?:WARN|ATTN) ")
 
 
@@ -84,7 +79,7 @@ def failure_lines(text: str) -> list[str]:
     for line in text.splitlines():
         if is_named(line) or (reports_failure(line) and not is_harmless(line)):
             failures.append(line)
-        elif is_progress(line) or _WENT_WELL.search(line):
+        elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()
         elif _NCCL_WENT_ON.search(line):
             failures = [failure for failure in failures if not _OF_NCCL.search(failure)]

@@ -191,6 +191,8 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
     return any(
         answer.source == event.source
         and answer.line > event.line
+        # That one rank reaches what another does not is no answer.
+        and (None in (answer.process, event.process) or answer.process == event.process)
         and answer.details.get("host", "") in event.text
         and (answer.symptom not in _OF_TIME or _is_open(event))
         and _ANSWERED[answer.symptom].search(event.text)

@@ -292,3 +292,75 @@ def test_a_job_that_prints_the_state_of_its_cards_first_is_a_run() -> None:
     steps = [f"step {step}/20 loss 0.{step}" for step in range(1, 21)]
     assert diagnose_lines({"log": cards}).label == "unknown"
     assert diagnose_lines({"log": [*cards, *steps, "Training finished"]}).label == "healthy"
+
+
+CARD = """==============NVSMI LOG==============
+
+GPU 00000000:18:00.0
+    GPU Link Info
+        Link Width
+            Max                           : 16x
+            Current                       : {width}
+    Clocks Event Reasons
+        HW Slowdown                       : {slow}
+            HW Thermal Slowdown           : {slow}
+"""
+
+
+@pytest.mark.parametrize(
+    ("width", "slow", "label"),
+    [
+        ("16x", "Not Active", "unknown"),
+        ("N/A", "Not Active", "unknown"),
+        ("4x", "Not Active", "gpu-hardware-xid"),
+        ("16x", "Active", "gpu-hardware-xid"),
+    ],
+)
+def test_a_card_that_is_slow_is_possibly_faulty(width: str, slow: str, label: str) -> None:
+    found = diagnose_lines({"smi": CARD.format(width=width, slow=slow).splitlines()})
+    assert found.label == label
+    assert found.confidence in ("none", "possible")
+
+
+ADAPTER = """CA '{name}'
+\tCA type: {kind}
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: {rate}
+\t\tLink layer: InfiniBand
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "is_named"),
+    [("MT4129", 100, True), ("MT4129", 400, False), ("MT4119", 100, False)],
+    ids=["a part of its rate", "its rate", "another kind of adapter"],
+)
+def test_a_port_that_is_slower_than_its_like_is_named(kind: str, rate: int, is_named: bool) -> None:
+    text = ADAPTER.format(name="mlx5_0", kind=kind, rate=rate)
+    text += ADAPTER.format(name="mlx5_1", kind="MT4129", rate=400)
+    found = diagnose_lines({"ibstat": text.splitlines()})
+    assert found.label == "unknown"
+    assert (found.lead is not None and "mlx5_0 port 1: Rate: 100" in found.lead.text) == is_named
+
+
+def test_slow_large_messages_are_said_beside_a_run_that_ended_well() -> None:
+    row = (
+        "  1073741824     268435456     float     sum      -1  {time:>7}  {bus:>6}  {bus:>6}      0"
+    )
+    end = ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : {bus}"]
+    slow = diagnose_lines({"log": [row.format(time=9123456, bus="0.12"), *end]})
+    assert (slow.label, slow.is_open) == ("healthy", False)
+    assert "ib-misconfig" in [candidate.label for candidate in slow.candidates]
+    fast = diagnose_lines({"log": [row.format(time=5873, bus="342.79"), *end]})
+    assert "ib-misconfig" not in [candidate.label for candidate in fast.candidates]
+
+
+def test_a_job_that_waits_for_its_hosts_has_not_failed() -> None:
+    queue = "    4411     train llm-pret    alice PD       0:00      8 (ReqNodeNotAvail, gpu07)"
+    for line in ("   JobState=PENDING Reason=Resources Dependency=(null)", queue):
+        found = diagnose_lines({"log": [line]})
+        assert found.label == "unknown"
+        assert found.lead is not None
+        assert "has not started the job" in found.lead.meaning

@@ -358,3 +358,17 @@ def test_iterations_without_nan_are_steps_and_a_loss_that_is_nan_is_none() -> No
         "RuntimeError: Rank 12, device 4: Unexpected result nan (message='found NaN in loss')",
     ]
     assert diagnose_lines({"log": [*run, *raised]}).label == "application-error"
+
+
+def test_that_one_rank_reached_the_store_answers_nothing_of_another() -> None:
+    missing = (
+        "[rank{rank}]:[W1127 10:00:00.112 socket.cpp:752] [c10d] The IPv6 network addresses of (head01, 29400) "
+        "cannot be retrieved (gai error: -3 - Temporary failure in name resolution)."
+    )
+    reached = (
+        "[rank0]:[I1127 10:00:09.112 socket.cpp:787] [c10d] The client socket has connected to "
+        "[head01]:29400"
+    )
+    alone = diagnose_lines({"log": [missing.format(rank=1), reached]})
+    assert alone.label == "hostname-unresolvable"
+    assert diagnose_lines({"log": [missing.format(rank=0), reached]}).is_open
