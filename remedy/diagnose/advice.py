@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from remedy.diagnose.behind import WAITING
+from remedy.diagnose.catalogue import fix_of
 from remedy.diagnose.diagnosis import Diagnosis, Quote
 from remedy.diagnose.gloo_ports import swapped
 from remedy.diagnose.hangs import PEER
@@ -95,6 +96,15 @@ NAMED = (
     "module",
     "pid",
 )
+
+
+def fix(diagnosis: Diagnosis) -> str:
+    """Return what to do about the first failure, "" where that is what its cause says.
+
+    Args:
+        diagnosis: of the logs.
+    """
+    return "" if diagnosis.lead is None else fix_of(diagnosis.lead.symptom)
 
 
 def look(diagnosis: Diagnosis) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from remedy.diagnose.advice import evidence, named, where_to_look
+from remedy.diagnose.advice import evidence, fix, named, where_to_look
 from remedy.diagnose.cures import cause_of
 from remedy.diagnose.diagnosis import (
     NEAR,
@@ -305,7 +305,9 @@ def _fix(explanation: Explanation, inventory: str) -> list[RenderableType]:
     if label == "healthy":
         return []
     parts: list[RenderableType] = []
-    if label == APPLICATION:
+    if own := fix(explanation.diagnosis):
+        parts.append(Folded(Text("Fix: ", style="bold"), Text(own)))
+    elif label == APPLICATION:
         is_guess = explanation.diagnosis.confidence == "possible"
         text = "If nothing of a host explains it: change the program." if is_guess else OWN
         parts.append(Folded(Text(""), Text(text)))

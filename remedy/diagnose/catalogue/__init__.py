@@ -97,6 +97,7 @@ class Symptom(Record):
         gloo_port: the port in it is byte-swapped, as gloo prints it.
         fact: what it reports, where several entries report the same: they bear it out once.
         meaning: what it means, one sentence.
+        fix: what to do about it, where that is not what the cause says.
         source: the program that prints it, or the document that describes it.
         examples: texts that must match.
         near_misses: texts that must not.
@@ -122,6 +123,7 @@ class Symptom(Record):
     gloo_port: bool = False
     fact: str = ""
     meaning: str
+    fix: str = ""
     source: str
     examples: tuple[str, ...] = Field(min_length=1)
     near_misses: tuple[str, ...] = Field(min_length=1)
@@ -206,6 +208,20 @@ def fact_of(symptom: str) -> str:
         symptom: the entry.
     """
     return _facts().get(symptom, symptom)
+
+
+@cache
+def _fixes() -> Mapping[str, str]:
+    return {entry.id: entry.fix for entry in catalogue() if entry.fix}
+
+
+def fix_of(symptom: str) -> str:
+    """Return what to do about what an entry reports; "" where it is what the cause says.
+
+    Args:
+        symptom: the entry.
+    """
+    return _fixes().get(symptom, "")
 
 
 def texts_of(label: str) -> tuple[str, ...]:
