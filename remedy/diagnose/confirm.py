@@ -178,7 +178,7 @@ def _confirmation(
     evident = [f for f in findings if f.kind is not FindingKind.UNKNOWN]
     explaining = [finding for finding in evident if explains(finding, quotes, names)]
     if explaining:
-        return confirmed(label, explaining, plan.changes)
+        return confirmed(label, [*explaining, *_alike(explaining, evident)], plan.changes)
     evidence = _open_evidence(label, findings, quotes, len(hosts))
     if evidence or not hosts or not (curing(label) or reporting(label)):
         return Confirmation(label=label, status=ConfirmationStatus.OPEN, evidence=evidence)
@@ -187,6 +187,23 @@ def _confirmation(
         status=ConfirmationStatus.REFUTED,
         evidence=(f"no sign of it on {counted(len(hosts), 'host')}",),
     )
+
+
+def _alike(explaining: Sequence[Finding], evident: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of other hosts that are wrong in the way of one that explains a failure.
+
+    The first failure names its own host, and the job fails until the same is right on all of them.
+    """
+    ways = {(f.remedy, f.kind) for f in explaining if f.kind is FindingKind.DRIFT}
+    known = {id(finding) for finding in explaining}
+    hosts = {finding.host for finding in explaining}
+    return [
+        finding
+        for finding in evident
+        if (finding.remedy, finding.kind) in ways
+        and id(finding) not in known
+        and finding.host not in hosts
+    ]
 
 
 def _left_open(confirmation: Confirmation, unread: Sequence[str]) -> Confirmation:

@@ -28,7 +28,9 @@ _NOT_ITS_OWN = re.compile(
     r"(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|\w*[Pp]icklingError|SyntaxError|SystemError"
     r"|ValueError: (?:unsupported pickle protocol|bad marshal)|(?:Attribute|Type)Error: .*pickle)"
 )
-_LACKS = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: '/")
+_LACKS = re.compile(
+    r"FileNotFoundError: (?:\[Errno 2\] No such file or directory: '/|Directory /\S{1,200} not found)"
+)
 LEAST_RANKS = 3  # that are seen, before one of them stands against the others
 
 # A job on one host sends nothing between hosts; its interface can still be wrong.

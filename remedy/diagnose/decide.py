@@ -39,6 +39,7 @@ from remedy.diagnose.ends import (
 )
 from remedy.diagnose.events import (
     events_that_count,
+    is_misplaced,
     is_of_launcher,
     without_echoes,
 )
@@ -180,8 +181,9 @@ def _sorted(events: Sequence[Event], scans: Sequence[LogScan]) -> _Sorted:
     failures = without_echoes(reported, effects, killed)
     failures = without_repeated_blame(without_wrappers(failures, effects, scans), scans)
     if any(event.time is not None for event in failures):
-        # What the kernel counts from its boot has no place among them: what is as good as proof leads.
-        failures = sorted(failures, key=lambda e: e.time is not None or e.weight < CERTAIN)
+        # What the kernel counts from its boot, or was asked for afterwards, has no place among them: what is as
+        # good as proof leads.
+        failures = sorted(failures, key=lambda e: not is_misplaced(e) or e.weight < CERTAIN)
     return _Sorted(
         failures=tuple(failures),
         effects=effects,

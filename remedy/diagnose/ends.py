@@ -17,6 +17,7 @@ from remedy.diagnose.progress import (
     is_progress,
 )
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.sessions import asks_for_status, exit_status, is_prompt
 from remedy.diagnose.steps import are_moving, have_stopped, is_bar_at_its_beginning
 from remedy.diagnose.suspect import is_suspect
 from remedy.text import is_number
@@ -41,7 +42,6 @@ _LAST_EPOCH = re.compile(
 )
 _LOSS = re.compile(r"\bloss\b", re.IGNORECASE)
 _LOSS_OF_NO_NUMBER = re.compile(r"\bloss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
-_STATUS = re.compile(r"\becho \"?\$\?\"?\s*$")
 ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
@@ -49,6 +49,7 @@ ENDED_WELL = re.compile(
     r"|successfully (?:finished|completed)|works well|\bexits successfully\b|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
+    r"|\becho \"?\$\?\"? *\n *0 *$"
     r"|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
     # LAMMPS, NWChem, VASP, Quantum ESPRESSO, CP2K, GROMACS, NAMD, Gaussian, WRF, HPL, OpenFOAM
@@ -56,8 +57,11 @@ ENDED_WELL = re.compile(
     r"|^ *JOB DONE\. *$|PROGRAM ENDED AT +\d|Finished mdrun on rank \d|^WallClock: +[\d.]+ +CPUTime: "
     r"|Normal termination of Gaussian|SUCCESS COMPLETE WRF|^End of Tests\.|^Finalising parallel run"
     # The benchmarks of CORAL, IO500, those of OSU with the last of their sizes.
-    r"|^Figure of Merit\b|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
-    r"|'train_runtime': '?\d|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
+    r"|^Figure of Merit\b|^No errors encountered during test|\bResult is ?:? VALID\b|^\*{3} Best metric: \d"
+    r"|={4,} Stopping All Nodes ={4,}|^Test is a success!"
+    r"|^\[SCORE \]|^IO-500 score:|^(?:1048576|4194304) +\d[\d.]* *$"
+    r"|'train_runtime': '?\d|^ +train_runtime +="
+    r"|`Trainer\.fit` stopped: `max_\w+=\S{1,20}` reached|Signaling Trainer to stop"
     r"|\bstatus[\"']{0,2} ?[:=] ?[\"']success[\"']"
     r"|\b(?:train )?job success\b|[\w,;] exit 0 *$|^iperf Done\.$|\bfinal status: SUCCEEDED\b"
     r"|\bExit codes: \[[^\]\n]{1,200}\] 0(?:,0){0,999} *$|^Executing transaction: done$"
@@ -103,8 +107,11 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def is_stopped_by_hand(text: str) -> bool:
-    """Return whether the last line of a log is what a terminal shows for Ctrl-C."""
-    return text.rstrip().endswith("\n^C")
+    """Return whether the last line of a log, before a prompt, is what a terminal shows for Ctrl-C."""
+    lines = text.rstrip().splitlines()
+    while lines and is_prompt(lines[-1]):
+        lines.pop()
+    return len(lines) > 1 and lines[-1] == "^C"
 
 
 def _ending(text: str) -> str:
@@ -202,9 +209,18 @@ def shows_an_end(scans: Sequence[LogScan]) -> bool:
         scans: every log of the run.
     """
     ends = [line for scan in scans for line in _ending(scan.tail).splitlines()]
-    return any(
+    return any(map(has_returned, scans)) or any(
         ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
     )
+
+
+def has_returned(scan: LogScan) -> bool:
+    """Return whether a log ends at a prompt: its program ended, and printed nothing more.
+
+    Args:
+        scan: the log.
+    """
+    return is_prompt(scan.tail.rstrip().rpartition("\n")[2])
 
 
 def says_farewell(scans: Sequence[LogScan]) -> bool:
@@ -224,17 +240,22 @@ def _says_farewell(scan: LogScan) -> bool:
 def doubtful_end(scan: LogScan) -> str:
     """Return the last line by which a log does not end like that of a good run; "" where there is none.
 
-    Lines count from the first by which a program takes leave, or makes the last of its steps, on. Words that
-    programs also say when they are stopped are none long after the last step.
+    Lines count from the first on by which a program takes leave after its steps, or makes the last of them.
+    Words that programs also say when they are stopped are none long after the last step.
 
     Args:
         scan: a log that shows an end.
     """
     lines = [line for line in _ending(scan.tail).splitlines() if line.strip()]
+    if exit_status(lines) == 0:
+        return ""
     signs = (ENDED_WELL, _LAST_WORDS, _LEFT)
-    first = next((at for at, line in enumerate(lines) if any(s.search(line) for s in signs)), None)
-    last = [] if first is None else lines[first:]
-    if last and have_stopped(scan.steps, scan.time) and not any(map(ENDED_WELL.search, last)):
+    ends = [at for at, line in enumerate(lines) if any(sign.search(line) for sign in signs)]
+    work = max((at for at, line in enumerate(lines) if is_progress(line)), default=-1)
+    # What was done before the last step (compiling, loading) was no end.
+    first = next((at for at in ends if at > work), max(ends, default=len(lines)))
+    last = lines[first:]
+    if last and have_stopped(scan.steps, scan.time) and not any(map(ENDED_WELL.search, lines)):
         return last[-1].strip()
     losses = [line for line in lines if _LOSS.search(line)]
     if losses and _LOSS_OF_NO_NUMBER.search(losses[-1]):
@@ -255,7 +276,7 @@ def suspect_end(scan: LogScan) -> str:
 
 def _is_failed(asked: str, status: str) -> bool:
     """Say whether somebody asked a shell how a command ended, and the next line says with an error."""
-    return bool(_STATUS.search(asked) and is_number(status.strip()) and int(status))
+    return bool(asks_for_status(asked) and is_number(status.strip()) and int(status))
 
 
 def strange_end(scan: LogScan) -> str:
@@ -267,7 +288,7 @@ def strange_end(scan: LogScan) -> str:
     lines = scan.tail.splitlines()[-MOST_LINES:]
     last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
     known = {_NUMBERS.sub("", line) for line in lines[:last]}
-    rest = lines[last + 1 :]
+    rest = [line for line in lines[last + 1 :] if not is_prompt(line)]
     if any(map(ENDED_WELL.search, rest)):
         # How what it was part of is taken down.
         rest = [line for line in rest if is_suspect(line)]

@@ -17,6 +17,8 @@ _OF_A_SUPERVISOR = re.compile(
     r"(?:slurmstepd|srun|mpirun|mpiexec|orterun|prterun|flux-job): |=>> PBS: "
 )
 _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
+# The clock of dmesg -T: who prints it looked for what had happened before.
+_OF_DMESG = re.compile(r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d 20\d\d\] ")
 # A launcher's exceptions report that something failed, not what.
 _LAUNCHERS = re.compile(
     r"SystemExit|invoke\.exceptions\.UnexpectedExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
@@ -49,6 +51,11 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     return _in_order(
         [event for event in valid if _is_in_company(entries.get(event.symptom), symptoms)]
     )
+
+
+def is_misplaced(event: Event) -> bool:
+    """Return whether the place of an event says nothing: its time is not known, or dmesg was asked for it."""
+    return event.time is None or bool(_OF_DMESG.match(event.text))
 
 
 def is_of_launcher(text: str) -> bool:

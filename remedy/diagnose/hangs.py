@@ -14,7 +14,7 @@ from remedy.diagnose.diagnosis import (
     Diagnosis,
     sure,
 )
-from remedy.diagnose.ends import says_farewell, shows_an_end, strange_end
+from remedy.diagnose.ends import has_returned, says_farewell, shows_an_end, strange_end
 from remedy.diagnose.job_setting import together
 from remedy.diagnose.lines import Process
 from remedy.diagnose.progress import was_warned
@@ -183,7 +183,8 @@ def of_an_open_end(scans: Sequence[LogScan]) -> Diagnosis | None:
     moving = [scan for scan in scans if scan.steps]
     open_ = [scan for scan in moving if not shows_an_end([scan])]
     strange = next(filter(None, map(strange_end, open_)), "")
-    has_ended = says_farewell(scans) or (shows_an_end(scans) and not strange)
+    is_doubted = strange and (is_suspect(strange) or not all(map(has_returned, open_)))
+    has_ended = says_farewell(scans) or (shows_an_end(scans) and not is_doubted)
     if not moving or has_ended:
         return None
     note = f"no line shows that the program ended: a job that hangs after its last step looks the same; {HINT}"

@@ -12,13 +12,14 @@ _MEANT_WELL = re.compile(
     # What Python's module of warnings prints.
     r"|\.py:\d{1,6}: \w{0,40}Warning: "
     r"|algbw|NCCL INFO|warnings?\.warn|harmless|errno: 97|timeout\(ms\)(?!.*tim(?:ed|ing) out)"
+    r"|\bWARN(?:ING)?\b.{0,200}\b(?:using \w+|instead|skipping|ignoring|continuing)\b"
     r"|can (?:safely )?be (?:safely )?ignored|sub-?optimal|false[- ]positive"
     r"|\b(?:[Tt]reat(?:ing|ed)? it as|fall(?:ing|s)? back to|will be (?:ignored|skipped)|mode=abort)\b"
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|loopback address as fallback|client socket cannot be|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
-    r"|(?:see all help / error messages|have sent help message)|shm_unlink\(/?ucx_shm"
+    r"|(?:see all help / error messages|ha(?:ve|s) sent help message)|shm_unlink\(/?ucx_shm"
     r"|has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)"
     # torch's heartbeat, where the store left before it; its frames.
     r"|\[W\d{3,4} [\d:.]+ TCPStore\.cpp:|TCPStore server has shut down too early"

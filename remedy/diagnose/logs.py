@@ -9,9 +9,9 @@ from pathlib import Path
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.dumps import of_no_text, scan_dump
-from remedy.diagnose.reader import Source, from_text, is_binary, sources
+from remedy.diagnose.reader import Source, blocks_of, from_text, is_binary, sources
 from remedy.diagnose.recorder import is_dump
-from remedy.diagnose.scan import blocks_of, index, scan
+from remedy.diagnose.scan import index, scan
 
 
 def diagnose_paths(

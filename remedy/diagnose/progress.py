@@ -9,6 +9,7 @@ from remedy.diagnose.exceptions import is_named
 from remedy.diagnose.harmless import is_harmless
 from remedy.diagnose.refusals import meaning_of
 from remedy.diagnose.scan import LogScan
+from remedy.diagnose.sessions import is_typed
 from remedy.diagnose.steps import is_step
 
 MOST_LINES = 400  # at the end of a log that are read for warnings
@@ -65,7 +66,9 @@ def is_reassuring(line: str) -> bool:
 
 def reports_failure(line: str) -> bool:
     """Return whether a line has the words of a failure, apart from numbers and names that have them."""
-    return bool(_WENT_WRONG.search(line) and _WENT_WRONG.search(without_names(line)))
+    if not _WENT_WRONG.search(line) or is_typed(line):
+        return False
+    return bool(_WENT_WRONG.search(without_names(line)))
 
 
 def without_names(line: str) -> str:
@@ -81,9 +84,19 @@ def failure_lines(text: str) -> list[str]:
             failures.append(line)
         elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()
-        elif _NCCL_WENT_ON.search(line):
-            failures = [failure for failure in failures if not _OF_NCCL.search(failure)]
+        elif nccl_went_on(line):
+            failures = [failure for failure in failures if not is_of_nccl(failure)]
     return failures
+
+
+def nccl_went_on(line: str) -> bool:
+    """Return whether NCCL says that it has its networks, ranks or connections, whatever it warned of before."""
+    return bool(_NCCL_WENT_ON.search(line))
+
+
+def is_of_nccl(line: str) -> bool:
+    """Return whether a line is a warning of NCCL's."""
+    return bool(_OF_NCCL.search(line))
 
 
 def was_warned(scan: LogScan) -> bool:

@@ -278,3 +278,14 @@ def _wide_encoding(beginning: bytes) -> str:
         if half and empty.count(0) > 0.9 * half and written.count(0) < 0.1 * half:
             return encoding
     return ""
+
+
+def blocks_of(source: Source) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first block of a log, by which its kind is known, and all blocks.
+
+    Args:
+        source: the log.
+    """
+    data = source.read()
+    first = next(data, b"")
+    return first, chain((first,) if first else (), data)

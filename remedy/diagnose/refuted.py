@@ -49,6 +49,7 @@ _ANSWERED = {
     "condor-reconnected": re.compile(r"disconnected|closed unexpectedly"),
     "clock-source": re.compile(r"no selectable sources"),
     "lightning-requeue": re.compile(r"SIGTERM|CANCELLED AT"),
+    "spark-job-finished": re.compile(r"Lost (?:task|executor)|TaskSetManager|YarnScheduler"),
     "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
     SERVES: re.compile(""),
 }
@@ -165,7 +166,9 @@ def _goes_on(event: Event, log: LogScan) -> bool:
         return False
     if _EXCEPTION_TEXT.match(event.text):
         return False
-    return goes_on_after(event.line, log.steps, event.process)
+    until = min((line for line in log.commands if line > event.line), default=log.lines + 1)
+    steps = [step for step in log.steps if step.line < until]
+    return goes_on_after(event.line, steps, event.process)
 
 
 def _completed(events: Iterable[Event]) -> Mapping[tuple[str, str, Process], int]:
@@ -201,9 +204,9 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
 
 
 def _restarts(events: Iterable[Event], logs: Mapping[str, LogScan]) -> Mapping[str, int]:
-    """Return by log the line of its last restart after which it made steps: it survived what came before."""
+    """Return by log the first step after its last restart: what came before was survived."""
     return {
-        event.source: event.line
+        event.source: min(s.line for s in logs[event.source].steps if s.line > event.line)
         for event in events
         if event.symptom == RESTARTED
         and goes_on_after(event.line, logs[event.source].steps, event.process)

@@ -26,6 +26,7 @@ from remedy.diagnose.job_setting import OPENING, JobSetting, setting_of
 from remedy.diagnose.kinds import Raised
 from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
+from remedy.diagnose.sessions import commands_of, is_typed
 from remedy.diagnose.steps import Step
 from remedy.diagnose.translated import in_english
 from remedy.diagnose.unread import Unread
@@ -80,6 +81,7 @@ class LogScan:
         unread: what of it patterns did not see, and why.
         is_whole: whether it was read from its beginning to its end.
         steps: those that its end reports.
+        commands: the lines of its end at which somebody typed one; steps below it are of another run.
         time: when its last line was printed, None where that is not known.
         begin: when its first one was.
         setting: what its beginning and its end show of where the job ran.
@@ -95,6 +97,7 @@ class LogScan:
     unread: tuple[str, ...] = ()
     is_whole: bool = True
     steps: tuple[Step, ...] = ()
+    commands: tuple[int, ...] = ()
     time: float | None = None
     begin: float | None = None
     setting: JobSetting = field(default_factory=JobSetting)
@@ -144,13 +147,6 @@ def scan(source: Source, prepared: Index, data: Iterator[bytes] | None = None) -
         data: its bytes, where their reading was begun already.
     """
     return _Scan(source, prepared).run(source.read() if data is None else data)
-
-
-def blocks_of(source: Source) -> tuple[bytes, Iterator[bytes]]:
-    """Return the first block of a log, by which its kind is known, and all blocks."""
-    data = source.read()
-    first = next(data, b"")
-    return first, chain((first,) if first else (), data)
 
 
 class _Scan:
@@ -210,6 +206,7 @@ class _Scan:
             lines=log.number(self.lines + (not kept.endswith(b"\n") and bool(kept))),
             size=size,
             steps=made,
+            commands=tuple(map(log.number, commands_of(ending, first))),
             time=lines.last_time(ending),
             begin=lines.first_time(opening),
             trouble=self.source.trouble,
@@ -279,6 +276,8 @@ class _Scan:
                 newline = buffer.find(b"\n", end)
                 return newline if newline >= 0 else len(buffer)
         text = lines.without_guesses(lines.clean(raw))
+        if is_typed(text):
+            return end
         read = as_warning(text, buffer, begin)
         for entry in symptoms.values():
             around = windows.around(buffer, begin, end, entry.lines) if entry.near else ""

@@ -7,6 +7,7 @@ import re
 from remedy.diagnose.exceptions import is_named
 from remedy.diagnose.harmless import is_harmless
 from remedy.diagnose.progress import is_progress, reports_failure, without_names
+from remedy.diagnose.sessions import is_typed
 
 PAGE = 20  # lines; of fewer that report no failure most are the beginning of a start
 
@@ -47,7 +48,7 @@ def is_suspect(line: str) -> bool:
     """
     if is_named(line):
         return True
-    if is_progress(line) and not _NAN.search(line):
+    if is_typed(line) or (is_progress(line) and not _NAN.search(line)):
         return False
     rest = without_names(line)
     is_part = any(part != all_ for part, all_ in _PART_OF_ALL.findall(rest))

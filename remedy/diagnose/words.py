@@ -12,10 +12,11 @@ from remedy.diagnose.job_setting import together
 from remedy.diagnose.levels import is_no_report
 from remedy.diagnose.phase import STEPS, after_steps
 from remedy.diagnose.plain import OWN, PUBLIC, Words
-from remedy.diagnose.progress import is_progress, is_reassuring
+from remedy.diagnose.progress import is_of_nccl, is_progress, is_reassuring, nccl_went_on
 from remedy.diagnose.refusals import is_of_an_end, meaning_of
 from remedy.diagnose.refuted import answered_in
 from remedy.diagnose.scan import LogScan
+from remedy.diagnose.sessions import is_typed
 from remedy.diagnose.topics import causes_about
 
 LAST_LINES = 25  # at the end of a log: what stands before was survived
@@ -82,13 +83,16 @@ def _is_another(words: Words | None, labels: Collection[str], *, of_others: bool
 
 def _last_lines(scan: LogScan) -> Iterator[tuple[int, str]]:
     """Yield the last lines of a log back to one that reports progress, each with how many follow it."""
-    is_answered = answered_in(scan)
+    is_answered, went_on = answered_in(scan), False
     for after, line in enumerate(reversed(scan.tail.rstrip().splitlines()[-LAST_LINES:])):
         text = lines.without_guesses(line[: lines.WIDEST])
         if is_progress(text):
             return
+        went_on = went_on or nccl_went_on(text)
         if not (
-            is_answered(scan.lines - after, text)
+            (went_on and is_of_nccl(text))
+            or is_typed(text)
+            or is_answered(scan.lines - after, text)
             or is_reassuring(text)
             or is_no_report(text)
             or _ELSEWHERE.search(text)

@@ -106,7 +106,8 @@ def test_what_an_entry_is_tried_on_grows_with_the_log(
 
     def characters(size: int) -> int:
         seen.clear()
-        text = (ENTRIES[name].literals[0] + "1" * 300 + end) * (size // 300)
+        # What begins with blanks would be read as an indented block.
+        text = ("a" + ENTRIES[name].literals[0] + "1" * 300 + end) * (size // 300)
         scan(from_text("log", text.encode()), index())
         assert max(seen) <= lines.WIDEST
         return sum(seen)

@@ -386,3 +386,15 @@ def test_certain_is_never_beside_refuted(
     assert not (refuted and now)
     if now and told.diagnosis.confidence == "certain" and told.diagnosis.label in status:
         assert status[told.diagnosis.label] is CONFIRMED
+
+
+def test_hosts_that_are_wrong_in_the_same_way_are_cured_with_the_one_that_failed_first() -> None:
+    diagnosis = diagnose_lines({"gpu01": [UNRESOLVED]})
+    drifts = [unresolved("gpu01", "gpu02"), unresolved("gpu03", "gpu01")]
+    other = drifts[1].model_copy(update={"remedy": "resolver"})
+    for findings, hosts in (
+        ([*drifts, other], ("gpu01", "gpu03")),
+        ([drifts[0], other], ("gpu01",)),
+    ):
+        own = explain(diagnosis, plan_with(*findings), HOSTS, "lab.py").confirmations[0]
+        assert (own.status, own.hosts) == (CONFIRMED, hosts)
