@@ -30,6 +30,7 @@ from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.ends import (
     doubtful_end,
+    is_loss_of_no_number,
     is_stopped_by_hand,
     is_through,
     says_farewell,
@@ -155,6 +156,9 @@ def _without_doubtful_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Dia
         line = next(filter(None, map(suspect_end, scans)), "")
     if not line:
         return diagnosis
+    if is_loss_of_no_number(line):
+        note = f"it was through its steps, and its loss is no number: {clipped(line, SAID)}"
+        return Diagnosis(label=APPLICATION, notes=(note,), **sure(QUIET))
     candidates = (
         Candidate(label=HEALTHY, score=0.45, reason="it says that it ended well"),
         Candidate(label=APPLICATION, score=0.4, reason="or it ended with an error of its own"),

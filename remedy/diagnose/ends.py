@@ -135,7 +135,7 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
         failures: what speaks for a cause.
     """
     logs = {scan.name: scan for scan in scans}
-    if not scans or any(_was_raised_last(event, logs[event.source]) for event in failures):
+    if not scans or any(_is_final(event, logs[event.source]) for event in failures):
         return False
     ends = [_ending(scan.tail) for scan in scans]
     if any(map(is_stopped_by_hand, ends)):
@@ -181,6 +181,12 @@ def _is_after_its_end(event: Event, log: LogScan) -> bool:
     last = max((match.end() for match in ENDED_WELL.finditer(ending)), default=-1)
     below = len(ending[last:].splitlines()) - 1
     return last >= 0 and event.weight >= CLEAR and event.line > log.lines - below
+
+
+def _is_final(event: Event, log: LogScan) -> bool:
+    """Return whether nothing after a failure refutes it: an exception, or what another command did since."""
+    was_left = event.weight >= CLEAR and any(line > event.line for line in log.commands)
+    return was_left or _was_raised_last(event, log)
 
 
 def _was_raised_last(event: Event, log: LogScan) -> bool:
@@ -249,19 +255,33 @@ def doubtful_end(scan: LogScan) -> str:
     lines = [line for line in _ending(scan.tail).splitlines() if line.strip()]
     if exit_status(lines) == 0:
         return ""
+    last = _since_the_end(lines)
+    if last and have_stopped(scan.steps, scan.time) and not any(map(ENDED_WELL.search, lines)):
+        return last[-1].strip()
+    losses = [line for line in lines if _LOSS.search(line)]
+    if losses and is_loss_of_no_number(losses[-1]):
+        return losses[-1].strip()
+    failed = next((status for asked, status in pairwise(last) if _is_failed(asked, status)), "")
+    return failed or next((line.strip() for line in reversed(last) if is_suspect(line)), "")
+
+
+def _since_the_end(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines from the first on by which a program takes leave after its steps."""
     signs = (ENDED_WELL, _LAST_WORDS, _LEFT)
     ends = [at for at, line in enumerate(lines) if any(sign.search(line) for sign in signs)]
     work = max((at for at, line in enumerate(lines) if is_progress(line)), default=-1)
     # What was done before the last step (compiling, loading) was no end.
     first = next((at for at in ends if at > work), max(ends, default=len(lines)))
-    last = lines[first:]
-    if last and have_stopped(scan.steps, scan.time) and not any(map(ENDED_WELL.search, lines)):
-        return last[-1].strip()
-    losses = [line for line in lines if _LOSS.search(line)]
-    if losses and _LOSS_OF_NO_NUMBER.search(losses[-1]):
-        return losses[-1].strip()
-    failed = next((status for asked, status in pairwise(last) if _is_failed(asked, status)), "")
-    return failed or next((line.strip() for line in reversed(last) if is_suspect(line)), "")
+    return lines[first:]
+
+
+def is_loss_of_no_number(line: str) -> bool:
+    """Return whether a line reports a loss of NaN: of the last step, the model is worth nothing.
+
+    Args:
+        line: of a log.
+    """
+    return bool(_LOSS_OF_NO_NUMBER.search(line))
 
 
 def suspect_end(scan: LogScan) -> str:

@@ -277,7 +277,8 @@ class _Scan:
                 return newline if newline >= 0 else len(buffer)
         text = lines.without_guesses(lines.clean(raw))
         if is_typed(text):
-            return end
+            # What a command names is compared with what others name, and reports nothing.
+            symptoms = {name: entry for name, entry in symptoms.items() if entry.across}
         read = as_warning(text, buffer, begin)
         for entry in symptoms.values():
             around = windows.around(buffer, begin, end, entry.lines) if entry.near else ""

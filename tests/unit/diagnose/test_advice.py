@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from remedy.cli.main import main
-from remedy.diagnose.advice import look, named, where_to_look
+from remedy.diagnose.advice import fix, look, named, where_to_look
 from remedy.diagnose.logs import diagnose_lines
 
 REFUSED = (
@@ -189,3 +189,21 @@ def test_no_line_is_shown_twice(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("2026-03-01 10:00:00,000 " + REFUSED, encoding="utf-8")
     shown = CliRunner().invoke(main, ["diagnose", str(tmp_path / "a.log")]).stdout
     assert shown.count("Connect to 10.0.0.9<41235>") == 1
+
+
+def test_what_to_do_is_that_of_the_first_failure_where_its_cause_says_something_else() -> None:
+    lost = diagnose_lines({"log": ["srun: error: Node failure on gpu03"]})
+    assert lost.label == "peer-died-timeout"
+    assert "without that host" in fix(lost)
+    assert fix(diagnose_lines({"log": [REFUSED]})) == ""
+    assert fix(diagnose_lines({"log": ["nothing"]})) == ""
+
+
+def test_what_an_entry_says_to_do_is_shown_in_the_place_of_what_the_cause_says(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("srun: error: Node failure on gpu03\n", encoding="utf-8")
+    shown = CliRunner().invoke(main, ["diagnose", str(log)]).output
+    assert "without that host" in " ".join(shown.split())
+    assert shown.count("Fix: ") == 1

@@ -222,3 +222,16 @@ def test_a_page_without_a_word_of_a_failure_is_possibly_a_good_run() -> None:
 )
 def test_a_page_with_one_line_that_is_strange_stays_unknown(line: str) -> None:
     assert diagnose_lines({"log": [*PAGE, line]}).label == "unknown"
+
+
+def test_a_run_that_is_through_without_a_loss_is_its_programs_own_failure() -> None:
+    steps = [f"step {step}/40 loss {'nan' if step > 20 else '0.5'}" for step in range(10, 41, 10)]
+    found = diagnose_lines({"log": [*steps, "Training completed in 0:10:00"]})
+    assert (found.label, found.confidence) == ("application-error", "possible")
+    assert any("no number" in note for note in found.notes)
+
+
+def test_what_was_compiled_before_the_steps_was_no_end() -> None:
+    begun = [">>> done with compiling", "WARNING: could not find the metadata file latest.txt"]
+    steps = [f"iteration {step}/40 loss 2.{step}" for step in range(10, 41, 10)]
+    assert diagnose_lines({"log": [*begun, *steps, "[after training is done]"]}).label == "healthy"

@@ -171,7 +171,8 @@ def test_an_answer_of_ras_names_the_process_and_is_no_proof_of_health() -> None:
     [
         ("   JobState=OUT_OF_MEMORY Reason=OutOfMemory Dependency=(null)", "host-oom"),
         ("   JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "peer-died-timeout"),
-        ("   JobState=COMPLETED Reason=None Dependency=(null)", "unknown"),
+        # Possibly: the exit code is that of the last command of a script.
+        ("   JobState=COMPLETED Reason=None Dependency=(null)", "healthy"),
         ("12345.0        train OUT_OF_ME+      0:125", "host-oom"),
         ("# Out of bounds values : 12 FAILED", "unknown"),
     ],

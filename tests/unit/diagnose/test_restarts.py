@@ -72,3 +72,11 @@ def test_who_is_preempted_has_not_failed() -> None:
     # A job that hung before its time was up is another matter.
     hung = [*_steps(4000, 4100), log[-1], log[-2].replace("PREEMPTION", "TIME LIMIT")]
     assert diagnose_lines({"log": hung}).label == "peer-died-timeout"
+
+
+def test_ranks_that_are_ended_for_a_new_host_did_not_fail() -> None:
+    grown = f"I{API}/agent/server/api.py:910] [default] Detected 1 new nodes from group_rank=0; will restart worker group"  # noqa: E501
+    ended = f"W{API}/multiprocessing/api.py:897] Sending process 102 closing signal SIGTERM"
+    assert diagnose_lines({"log": [*_steps(100, 200), grown, ended]}).label == "unknown"
+    again = [*_steps(100, 200), grown, ended, *_steps(300, 600), WELL]
+    assert diagnose_lines({"log": again}).label == "healthy"

@@ -49,12 +49,15 @@ GOOD = ["step 1/2 loss 1.5", "step 2/2 loss 1.4", "Training complete."]
 
 
 @pytest.mark.parametrize(
-    "other",
-    [["step 1/2 loss 1.5", "GPU 3 does not answer, giving up"], ["step 1/2 loss nan", "done"]],
+    ("other", "label"),
+    [
+        (["step 1/2 loss 1.5", "GPU 3 does not answer, giving up"], "unknown"),
+        (["step 1/2 loss nan", "done"], "application-error"),
+    ],
 )
-def test_the_success_of_one_rank_is_not_that_of_another(other: list[str]) -> None:
+def test_the_success_of_one_rank_is_not_that_of_another(other: list[str], label: str) -> None:
     diagnosis = diagnose_lines({"rank0.log": GOOD, "rank1.log": other})
-    assert diagnosis.label == "unknown"
+    assert diagnosis.label == label
     assert diagnosis.notes
     assert diagnose_lines({"rank0.log": GOOD, "rank0.stderr.log": []}).is_fine
     empty = diagnose_lines({"rank0.log": GOOD, "rank1.log": []})
