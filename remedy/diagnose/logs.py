@@ -9,6 +9,7 @@ from pathlib import Path
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.dumps import of_no_text, scan_dump
+from remedy.diagnose.parts import parts_of
 from remedy.diagnose.reader import Source, blocks_of, from_text, is_binary, sources
 from remedy.diagnose.recorder import is_dump
 from remedy.diagnose.scan import index, scan
@@ -51,7 +52,8 @@ def diagnose_sources(
         elif is_binary(first):
             scans.append(of_no_text(source.name, len(first)))
         else:
-            scans.append(scan(source, prepared, blocks))
+            parts, blocks = parts_of(source, first, blocks)
+            scans += [scan(part, prepared) for part in parts] or [scan(source, prepared, blocks)]
     return decide(scans)
 
 
