@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice, takewhile
 
 from remedy.diagnose.diagnosis import APPLICATION
@@ -14,6 +14,7 @@ from remedy.diagnose.scan import Event, LogScan
 # What Python prints between an exception and the one that was raised from it.
 _FROM = "The above exception was the direct cause of the following exception"
 _WHILE = "During handling of the above exception, another exception occurred"
+ABORT = "mpi-abort"
 INNER = 4  # lines before it in which the inner exception ends
 OUTER = 60  # lines after it in which the outer one ends
 
@@ -96,7 +97,18 @@ def without_repeated_blame(failures: Sequence[Event], scans: Sequence[LogScan]) 
         for name, ends in spans.items()
         for span in ends
     }
-    return [event for event in failures if id(event) not in outer or not _names_nothing(event)]
+    return [
+        event
+        for event in failures
+        if not (id(event) in outer and _names_nothing(event)) and not _is_abort_after(event, named)
+    ]
+
+
+def _is_abort_after(event: Event, named: Collection[tuple[str, int]]) -> bool:
+    """Return whether a rank ended its job (MPI_Abort) after something that names what failed."""
+    return event.symptom == ABORT and any(
+        source == event.source and line < event.line <= line + OUTER for source, line in named
+    )
 
 
 def _is_within(event: Event, name: str, span: tuple[int, int]) -> bool:

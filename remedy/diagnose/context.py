@@ -30,6 +30,7 @@ _NOT_ITS_OWN = re.compile(
 )
 _LACKS = re.compile(
     r"FileNotFoundError: (?:\[Errno 2\] No such file or directory: '/|Directory /\S{1,200} not found)"
+    r"|[\w.]{0,80}\bNotFoundError: (?:Could not find directory /|/\S{1,200}; No such file or directory)"
 )
 LEAST_RANKS = 3  # that are seen, before one of them stands against the others
 

@@ -50,7 +50,7 @@ ENDED_WELL = re.compile(
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
     r"|\becho \"?\$\?\"? *\n *0 *$"
-    r"|# All processes entering MPI_Finalize"
+    r"|^exit 0$|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
     # LAMMPS, NWChem, VASP, Quantum ESPRESSO, CP2K, GROMACS, NAMD, Gaussian, WRF, HPL, OpenFOAM
     r"|Total wall time: \d|^ Total times +cpu: +[\d.]+s +wall: |General timing and accounting informations for"
@@ -83,14 +83,14 @@ _LEFT = re.compile(
 )
 # The last words of a program that says so in its own way, or of the script around it.
 _LAST_WORDS = re.compile(
-    r"^\W*(?:all )?(?:done|finished|completed?|success(?:fully)?|the end)\W*$"
+    r"^\W*(?:\d{1,5}\W{1,3})?(?:all )?(?:done|finished|completed?|converged|success(?:fully)?|the end)\W*$"
     r"|\b(?:total|elapsed|wall|execution|run(?:ning)?|training|overall|test)"
     r"(?: (?:clock|cpu|wall|run(?:ning)?|training|execution|elapsed|job))?[ _]time\d?\b[^\n]{0,24}\d"
     r"|^\W*(?:train(?:ing)?|job|run|script) end(?:ed|s)?\W*$|[,;:] (?:all )?done\W*$"
     r"|^real\s+(?:\d+m)?\d+\.\d+s?$|^\W*end(?:ed|ing)?\b[^\n]{0,24}\d{4}"
     rf"|{_OF_MLPERF}"
     r"|\bruntime(?: \([^)\n]{1,20}\))?\W{1,3}\d|\bfinished: +True\b|^\W*(?:\w+ )?epilog(?:ue)?\b"
-    r"|\bfinal (?:\w+ ){0,3}(?:accuracy|score|loss|results?|model|weights)\b"
+    r"|\bfinal (?:\w+ ){0,3}(?:accuracy|score|loss|return|reward|results?|model|weights)\b"
     r"|\bfinished (?:evaluation\b|(?:at|in|after)\W{1,3}\d)"
     r"|^\|[^|\n]{0,60}\|[^\n]{0,200}\d\.\d+[^\n]{0,60}\|\W*$",  # a table of results
     re.IGNORECASE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from remedy.diagnose.catalogue import Symptom, catalogue
+from remedy.diagnose.catalogue import Role, Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
@@ -24,6 +24,8 @@ _LAUNCHERS = re.compile(
     r"SystemExit|invoke\.exceptions\.UnexpectedExit|[\w.]*(?:ChildFailed|CalledProcess|RendezvousClosed|RendezvousGracefulExit)Error\b"
     r"|[\w.]*(?:Signal|ProcessExited|ProcessRaised)Exception\b"
     r"|RuntimeError: Distributed job exited with exception"  # msrun
+    # vLLM: of a worker, which has its own
+    r"|Exception: WorkerProc initialization failed"
     r"|FatalError: `(?:Termination|Process abort) signal`"  # Paddle's handlers of signals
     r"|RuntimeError: reentrant call inside"  # a handler that prints while something else does
 )
@@ -41,11 +43,20 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
         for name, events in same.items()
         if _counts_across(entries.get(name), events, len(scans))
     }
+    harmless = {
+        (event.source, event.line)
+        for scan in scans
+        for event in scan.events
+        if event.role is Role.HARMLESS and event.symptom in counting
+    }
     valid = [
         event
         for scan in scans
         for event in scan.events
-        if event.symptom in counting and _is_in_place(event, scan, entries.get(event.symptom))
+        # What an entry knows to be harmless is no exception of its program.
+        if not (event.symptom == EXCEPTION and (event.source, event.line) in harmless)
+        and event.symptom in counting
+        and _is_in_place(event, scan, entries.get(event.symptom))
     ]
     symptoms = {event.symptom for event in valid}
     return _in_order(

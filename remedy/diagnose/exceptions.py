@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from remedy.diagnose import enclosed, lines
+from remedy.diagnose.harmless import is_harmless
 from remedy.diagnose.kinds import FRAME, Raised
 
 TRACEBACK = enclosed.TRACEBACK.encode()
@@ -93,14 +94,14 @@ def is_joined(raw: bytes) -> bool:
 def last_named(ending: str) -> Raised | None:
     """Return the last exception that lines name, with or without a traceback; None where they name none.
 
-    One that a logger warned of was caught.
+    One that a logger warned of was caught; one that is harmless by itself ended nothing.
 
     Args:
         ending: the last lines of a log; ``after`` counts from its last line backwards.
     """
     for number, line in enumerate(reversed(ending.rstrip().splitlines()[-LAST_LINES:])):
         match = _ANYWHERE.search(line[: lines.WIDEST])
-        if match and not _WARNED.search(line[: match.start(1)]):
+        if match and not (_WARNED.search(line[: match.start(1)]) or is_harmless(line)):
             return Raised(match[1], -number, "")
     return None
 

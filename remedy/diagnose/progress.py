@@ -80,7 +80,7 @@ def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
     failures: list[str] = []
     for line in text.splitlines():
-        if is_named(line) or (reports_failure(line) and not is_harmless(line)):
+        if (is_named(line) or reports_failure(line)) and not is_harmless(line):
             failures.append(line)
         elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()

@@ -49,6 +49,7 @@ _ANSWERED = {
     "condor-reconnected": re.compile(r"disconnected|closed unexpectedly"),
     "clock-source": re.compile(r"no selectable sources"),
     "lightning-requeue": re.compile(r"SIGTERM|CANCELLED AT"),
+    "exit-barrier-missed": re.compile(r"TCPStore|recv"),
     "spark-job-finished": re.compile(r"Lost (?:task|executor)|TaskSetManager|YarnScheduler"),
     "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
     SERVES: re.compile(""),

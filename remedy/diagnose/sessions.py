@@ -14,8 +14,8 @@ _PLACE = (
 )
 _PROMPT = re.compile(rf"(?:{_PLACE}|\$) ?$")
 # A name and a dollar is how people shorten it (node0$ torchrun ...); a number sign alone begins a comment.
-_TYPED = re.compile(rf"(?:{_PLACE}|[\w.-]{{0,64}}\$) (?=\S)")
-_MAY_BE_TYPED = re.compile(rb"[$#%] \S")
+_TYPED = re.compile(rf"(?:{_PLACE}|[\w.-]{{0,64}}\$|In \[\d{{1,4}}\]:) (?=\S)")
+_MAY_BE_TYPED = re.compile(rb"[$#%:] \S")
 _STATUS = re.compile(r"echo [\"']?(?:\w+ )?\$\?[\"']?\s*$")
 
 

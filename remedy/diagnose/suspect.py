@@ -47,7 +47,7 @@ def is_suspect(line: str) -> bool:
         line: of a log.
     """
     if is_named(line):
-        return True
+        return not is_harmless(line)
     if is_typed(line) or (is_progress(line) and not _NAN.search(line)):
         return False
     rest = without_names(line)
