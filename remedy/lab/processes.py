@@ -151,8 +151,11 @@ def cgroups(*, every: bool = True) -> list[Path]:
     if (root / "cgroup.procs").exists():
         roots = [root]
     elif every:
-        # Version 1 names a hierarchy of several controllers also by links to it.
-        roots = [path for path in sorted(root.glob("*")) if not path.is_symlink()]
+        # Version 1 names a hierarchy of several controllers also by links to it; a folder that is no mount is
+        # somebody's mistake, and holds files that nobody empties.
+        roots = [
+            path for path in sorted(root.glob("*")) if path.is_mount() and not path.is_symlink()
+        ]
     else:
         roots = [root / "unified", root / "systemd"]
     return [
