@@ -47,7 +47,7 @@ from remedy.diagnose.events import (
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.first_failed import first_failed
 from remedy.diagnose.hangs import of_a_start, of_an_open_end
-from remedy.diagnose.job_setting import together
+from remedy.diagnose.job_setting import remarks, together
 from remedy.diagnose.kinds import Raised
 from remedy.diagnose.last_run import of_the_last_run
 from remedy.diagnose.levels import at_their_level
@@ -127,15 +127,15 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
         notes = (*diagnosis.notes, *missing)
         diagnosis = diagnosis.model_copy(update={"notes": notes, **sure(QUIET)})
     diagnosis = without_doubt(diagnosis, events, scans)
-    unfit = unfit_in(together(scan.setting for scan in scans))
+    setting = together(scan.setting for scan in scans)
     diagnosis = _with_no_failure(diagnosis, events, scans)
-    diagnosis = with_alternatives(diagnosis, _failing(scans), unfit)
+    diagnosis = with_alternatives(diagnosis, _failing(scans), unfit_in(setting))
     last = {scan.name: _last_line(scan) if scan.steps else "" for scan in scans}
     who = filter(None, (first_failed(scans), ranks_behind(events, last)))
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )
-    said = went_on if diagnosis.label == HEALTHY else ()
+    said = (*went_on, *remarks(setting)) if diagnosis.label == HEALTHY else ()
     update = {
         "notes": (*said, *_notes(scans), *unreadable, *diagnosis.notes, *left_out, *clocks, *who),
         "asides": (*_harmless(events), *diagnosis.asides),

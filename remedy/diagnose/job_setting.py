@@ -120,6 +120,19 @@ def setting_of(text: str) -> JobSetting:
     )
 
 
+def remarks(setting: JobSetting) -> tuple[str, ...]:
+    """Return what is worth knowing of a job that went well: it may be slow for it.
+
+    Args:
+        setting: of the job.
+    """
+    if setting.networks != {SOCKET} or setting.is_of_one_host:
+        return ()
+    slow = "where the hosts have InfiniBand, RoCE or EFA, the job is slow for it"
+    why = "its lines NET/IB and NET/Plugin say why they were not used"
+    return (f"NCCL sent over TCP sockets: {slow} ({why})",)
+
+
 def _places(text: str) -> tuple[dict[str, set[str]], dict[str, str]]:
     """Return the cards that NCCL's lines name, by host, and the host of each row of nccl-tests."""
     places: dict[str, set[str]] = defaultdict(set)

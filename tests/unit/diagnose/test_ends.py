@@ -235,3 +235,17 @@ def test_what_was_compiled_before_the_steps_was_no_end() -> None:
     begun = [">>> done with compiling", "WARNING: could not find the metadata file latest.txt"]
     steps = [f"iteration {step}/40 loss 2.{step}" for step in range(10, 41, 10)]
     assert diagnose_lines({"log": [*begun, *steps, "[after training is done]"]}).label == "healthy"
+
+
+def test_a_good_run_over_sockets_is_said_to_be_slow_perhaps() -> None:
+    lines = [
+        "gpu01:812:900 [0] NCCL INFO Using network Socket",
+        "gpu01:812:900 [0] NCCL INFO comm 0x55d0c1a7 rank 0 nranks 16 nNodes 2 cudaDev 0 - Init START",
+        *STEPS,
+        "Training completed",
+    ]
+    found = diagnose_lines({"log": lines})
+    assert found.label == "healthy"
+    assert any("TCP sockets" in note for note in found.notes)
+    alone = [line.replace("nNodes 2", "nNodes 1") for line in lines]
+    assert not any("TCP sockets" in note for note in diagnose_lines({"log": alone}).notes)
