@@ -14,6 +14,7 @@ import pytest
 from remedy.diagnose.logs import diagnose_lines
 
 EXCERPTS = Path(__file__).parents[2] / "diagnose" / "excerpts"
+LONG = pytest.mark.full
 DOUBTFUL = 2  # answers called certain in a file whose label is another
 
 
@@ -21,17 +22,17 @@ DOUBTFUL = 2  # answers called certain in a file whose label is another
     ("field", "number", "least"),
     [
         ("torch", 200, 0.9),
-        ("fabric", 179, 0.84),
+        pytest.param("fabric", 179, 0.84, marks=LONG),
         ("hosts", 210, 0.82),
-        ("others", 193, 0.89),
+        pytest.param("others", 193, 0.89, marks=LONG),
         ("healthy", 162, 0.77),
         ("whole-torch", 73, 0.94),
-        ("whole-others", 81, 0.92),
+        pytest.param("whole-others", 81, 0.92, marks=LONG),
         ("whole-issues", 80, 0.93),
-        ("whole-healthy", 82, 0.86),
-        ("whole-pastes", 50, 0.82),
+        pytest.param("whole-healthy", 82, 0.86, marks=LONG),
+        pytest.param("whole-pastes", 50, 0.82, marks=LONG),
         # Made to mislead: good ends of runs that were none, and the reverse.
-        ("whole-nearmisses", 40, 0.44),
+        pytest.param("whole-nearmisses", 40, 0.44, marks=LONG),
     ],
 )
 def test_what_programs_print_is_told_right(field: str, number: int, least: float) -> None:
