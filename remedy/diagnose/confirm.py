@@ -195,14 +195,11 @@ def _alike(explaining: Sequence[Finding], evident: Sequence[Finding]) -> list[Fi
     The first failure names its own host, and the job fails until the same is right on all of them.
     """
     ways = {(f.remedy, f.kind) for f in explaining if f.kind is FindingKind.DRIFT}
-    known = {id(finding) for finding in explaining}
     hosts = {finding.host for finding in explaining}
     return [
         finding
         for finding in evident
-        if (finding.remedy, finding.kind) in ways
-        and id(finding) not in known
-        and finding.host not in hosts
+        if (finding.remedy, finding.kind) in ways and finding.host not in hosts
     ]
 
 

@@ -126,7 +126,7 @@ def remarks(setting: JobSetting) -> tuple[str, ...]:
     Args:
         setting: of the job.
     """
-    if setting.networks != {SOCKET} or setting.is_of_one_host:
+    if setting.networks != {SOCKET} or not setting.is_of_many_hosts:
         return ()
     slow = "where the hosts have InfiniBand, RoCE or EFA, the job is slow for it"
     why = "its lines NET/IB and NET/Plugin say why they were not used"

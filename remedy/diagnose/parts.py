@@ -32,9 +32,9 @@ def parts_of(
         return (), blocks
     data, blocks = whole(blocks, LARGEST)
     files = {} if data is None else _files(data)
-    if not 1 < len(files) <= MOST:
+    own = files.pop(b"", b"")
+    if len(files) < 2:
         return (), blocks
-    own = files.pop(b"")
     parts = [from_text(f"{source.name}/{_shown(name)}", text) for name, text in files.items()]
     if own.strip():
         parts.append(from_text(source.name, own))
