@@ -19,6 +19,7 @@ IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
 _RAS = re.compile(rb'\A\s*\{\s*"nccl_version"\s*:')
 _INSIDE = frozenset(" \t}+|=")  # how the last line of such a thing begins
 _RAS_TEXT = re.compile(rb"^Communicators\.\.\. \(", re.MULTILINE)
+SLOWEST = 20  # Gb/s of InfiniBand: four lanes of SDR or DDR, or one of a faster kind
 LARGEST = 4 << 20  # bytes that are read
 
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{2,12})$")
@@ -190,12 +191,22 @@ def _ports(lines: list[str]) -> Iterator[BlockSign]:
             yield BlockSign(
                 port.line, text, "ib-link-fault", 0.5 if active else 0.85, {"device": port.name}
             )
+        elif _is_at_its_slowest(port):
+            text = f"{port.name}: Rate: {port.values['Rate']} Gb/s over InfiniBand"
+            yield BlockSign(port.line, text, "ib-link-fault", 0.75, {"device": port.name})
     for port, fastest in _slower(ports):
         text = f"{port.name}: Rate: {port.values['Rate']}, another port of this host: {fastest}"
         yield BlockSign(port.line, text, "ib-link-fault", 0.5, {"device": port.name})
     if {"InfiniBand", "Ethernet"} <= layers:
         text = "ports of InfiniBand and of Ethernet are active on one host"
         yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, {"device": ports[0].name})
+
+
+def _is_at_its_slowest(port: _Port) -> bool:
+    """Return whether a link runs at the rate that any cable carries: the adapters in use take 40 Gb/s and more."""
+    rate = port.values.get("Rate", "")
+    is_up = port.values.get("State") == "Active" and port.values.get("Link layer") == "InfiniBand"
+    return is_up and is_number(rate) and int(rate) <= SLOWEST
 
 
 def _slower(ports: list[_Port]) -> Iterator[tuple[_Port, int]]:

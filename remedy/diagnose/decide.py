@@ -29,13 +29,10 @@ from remedy.diagnose.diagnosis import (
 from remedy.diagnose.differing import of_waits
 from remedy.diagnose.doubts import without_doubt
 from remedy.diagnose.ends import (
-    doubtful_end,
-    is_loss_of_no_number,
     is_stopped_by_hand,
     is_through,
     says_farewell,
     sent_nothing,
-    suspect_end,
     went_well,
 )
 from remedy.diagnose.events import (
@@ -46,6 +43,7 @@ from remedy.diagnose.events import (
 )
 from remedy.diagnose.exceptions import EXCEPTION, last_named
 from remedy.diagnose.first_failed import first_failed
+from remedy.diagnose.good_ends import SAID, examined
 from remedy.diagnose.hangs import of_a_start, of_an_open_end
 from remedy.diagnose.job_setting import remarks, together
 from remedy.diagnose.kinds import Raised
@@ -72,7 +70,6 @@ from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.succeeded import successes
 from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
-from remedy.diagnose.unheard import unheard
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import clipped, is_number
@@ -84,7 +81,6 @@ BESIDE = 0.3  # and the most where it decides nothing
 MOVING = 0.75  # how sure it is that a run is healthy which goes on
 HARMLESS = 0.5  # and one of which only harmless lines are seen, or a page of others
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
-SAID = 160  # characters of a line that are shown
 MOST_LOGS = 64  # that are asked for them
 MORE = "collect more: the logs of all ranks, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=INFO, dmesg of the hosts"
 
@@ -119,15 +115,9 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     if diagnosis.label == HEALTHY and (is_open or all(scan.is_state for scan in scans)):
         # What was not read may hold the failure, and what a tool says of a host or a job is no log of a run.
         diagnosis = diagnosis.model_copy(update={"label": UNKNOWN, **sure(0.0)})
-    if diagnosis.is_fine:
-        successful = {event.source for event in by_role.successes}
-        others = [scan for scan in scans if scan.name not in successful]
-        diagnosis = _without_doubtful_end(diagnosis, others)
-    if diagnosis.is_fine and (missing := unheard(scans)):
-        notes = (*diagnosis.notes, *missing)
-        diagnosis = diagnosis.model_copy(update={"notes": notes, **sure(QUIET)})
-    diagnosis = without_doubt(diagnosis, events, scans)
     setting = together(scan.setting for scan in scans)
+    diagnosis = examined(diagnosis, reported, scans, setting, by_role.successes)
+    diagnosis = without_doubt(diagnosis, events, scans)
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit_in(setting))
     last = {scan.name: _last_line(scan) if scan.steps else "" for scan in scans}
@@ -146,25 +136,6 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
 
 def _last_line(scan: LogScan) -> str:
     return scan.tail.rstrip().rpartition("\n")[2].strip()
-
-
-def _without_doubtful_end(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagnosis:
-    """Answer that nobody knows where a log says that its run ended well, and something else below."""
-    line = next(filter(None, map(doubtful_end, scans)), "")
-    if not line and len(scans) > 1:
-        # The success of one rank is not that of the others.
-        line = next(filter(None, map(suspect_end, scans)), "")
-    if not line:
-        return diagnosis
-    if is_loss_of_no_number(line):
-        note = f"it was through its steps, and its loss is no number: {clipped(line, SAID)}"
-        return Diagnosis(label=APPLICATION, notes=(note,), **sure(QUIET))
-    candidates = (
-        Candidate(label=HEALTHY, score=0.45, reason="it says that it ended well"),
-        Candidate(label=APPLICATION, score=0.4, reason="or it ended with an error of its own"),
-    )
-    note = f"it does not end like a good run: {clipped(line, SAID)}"
-    return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
 
 
 def _failing(scans: Sequence[LogScan]) -> str:

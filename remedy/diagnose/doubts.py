@@ -17,8 +17,8 @@ from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.progress import failure_lines, reports_failure
 from remedy.diagnose.ranking import STEP
-from remedy.diagnose.refuted import goes_on_after
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.steps import goes_on_after
 from remedy.diagnose.waits import all_wait, waits_of
 from remedy.diagnose.words import says_otherwise
 

@@ -46,7 +46,7 @@ ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
-    r"|successfully (?:finished|completed)|works well|\bexits successfully\b|\btraining is done\]"
+    r"|successfully (?:finished|completed)|works well|\bexit(?:s successfully|ing cleanly)\b|\bRun finished \d{1,6} round|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
     r"|\becho \"?\$\?\"? *\n *0 *$"
@@ -175,12 +175,20 @@ def _end_of_training(scan: LogScan) -> int:
     return scan.lines - ending.rstrip("\n").count("\n", last) if last else 0
 
 
+def line_of_good_end(scan: LogScan) -> int:
+    """Return the number of the last line by which a log says that it ended well, 0 where none does.
+
+    Args:
+        scan: the log.
+    """
+    ending = _ending(scan.tail).rstrip("\n")
+    last = max((match.end() for match in ENDED_WELL.finditer(ending)), default=-1)
+    return scan.lines - ending.count("\n", last) if last >= 0 else 0
+
+
 def _is_after_its_end(event: Event, log: LogScan) -> bool:
     """Return whether something clear failed below the line by which a program says that it ended well."""
-    ending = _ending(log.tail)
-    last = max((match.end() for match in ENDED_WELL.finditer(ending)), default=-1)
-    below = len(ending[last:].splitlines()) - 1
-    return last >= 0 and event.weight >= CLEAR and event.line > log.lines - below
+    return event.weight >= CLEAR and event.line > (line_of_good_end(log) or log.lines)
 
 
 def _is_final(event: Event, log: LogScan) -> bool:

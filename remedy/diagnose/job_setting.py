@@ -41,6 +41,27 @@ _NETWORKS = (
     (FABRIC, re.compile(r"NET/OFI (?:Selected|Using|Running)|Using network (?:AWS |Lib)")),
     (SOCKET, re.compile(r"Using (?:network Socket|internal Network Socket)|via NET/Socket/")),
 )
+CPU, GPU = "cpu", "gpu"
+_DEVICES = (
+    (
+        CPU,
+        re.compile(
+            r"\bdevice['\"]?(?: ?[=:] ?| )['\"]?cpu\b|\bGPU available: False|\bcuda(?:_| is )?(?:available|enabled)\W{1,3}False"
+            r"|\bno GPU(?:/TPU)? (?:was )?found, (?:falling back to|using) (?:the )?CPU|\bGPU will not be used\b"
+            r"|\b(?:running|training|fall(?:ing|s)? back|fell back)(?: on| to) (?:the )?CPU\b"
+            r"|\bcuda (?:is )?not available|\bSkipping registering GPU devices",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        GPU,
+        re.compile(
+            r"\bcuda:\d|\bdevice['\"]?(?: ?[=:] ?| )['\"]?(?:cuda|gpu)\b|\bGPU available: True"
+            r"|\bcuda(?:_| is )?(?:available|enabled)\W{1,3}True|NCCL INFO|\bUsing (?:GPU|cuda)\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
 _PYTHONS = re.compile(r"/python(3\.\d{1,2})/")
 _OF_DOCKER = re.compile(r"[0-9a-f]{12}")  # its own names of hosts
 # What launchers put before lines is not among it: it changes no answer.
@@ -71,6 +92,7 @@ class JobSetting:
         world: how many ranks it has, 0 where that is not shown.
         networks: over which it sends.
         is_contained: whether it runs in containers.
+        devices: that it says it computes on.
         pythons: versions of Python whose files it runs, as "3.11".
     """
 
@@ -81,6 +103,7 @@ class JobSetting:
     world: int = 0
     networks: frozenset[str] = frozenset()
     is_contained: bool = False
+    devices: frozenset[str] = frozenset()
     pythons: frozenset[str] = frozenset()
 
     @property
@@ -116,6 +139,7 @@ def setting_of(text: str) -> JobSetting:
         networks=frozenset(name for name, pattern in _NETWORKS if pattern.search(text)),
         is_contained=any(map(_OF_DOCKER.fullmatch, places))
         or any(word in text for word in _CONTAINERS),
+        devices=frozenset(name for name, pattern in _DEVICES if pattern.search(text)),
         pythons=frozenset(_PYTHONS.findall(text)),
     )
 
@@ -158,5 +182,6 @@ def together(settings: Iterable[JobSetting]) -> JobSetting:
         world=max((setting.world for setting in known), default=0),
         networks=frozenset().union(*(setting.networks for setting in known)),
         is_contained=any(setting.is_contained for setting in known),
+        devices=frozenset().union(*(setting.devices for setting in known)),
         pythons=frozenset().union(*(setting.pythons for setting in known)),
     )

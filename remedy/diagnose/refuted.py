@@ -12,13 +12,11 @@ from remedy.diagnose.lines import Process
 from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.progress import failure_lines
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import Step
+from remedy.diagnose.steps import goes_on_after
+from remedy.diagnose.survived import TESTED, survival_in
 
 FIRM = 0.95  # a text of this weight is a failure whatever follows
-OWN_STEPS = 2  # of the rank that warned
-STEPS = 4  # of other ranks in the same log: a collective needs them all
 COMPLETE = "nccl-init-complete"
-RESTARTED = "elastic-restarted"
 REACHED, SERVES = "reached-later", "server-up"
 MOST_SAID = 3  # sentences about what a run outlived
 PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
@@ -50,8 +48,11 @@ _ANSWERED = {
     "clock-source": re.compile(r"no selectable sources"),
     "lightning-requeue": re.compile(r"SIGTERM|CANCELLED AT"),
     "exit-barrier-missed": re.compile(r"TCPStore|recv"),
-    "spark-job-finished": re.compile(r"Lost (?:task|executor)|TaskSetManager|YarnScheduler"),
+    "spark-job-finished": re.compile(
+        r"Lost (?:task|executor)|TaskSetManager|YarnScheduler|FetchFailed|ExecutorLost"
+    ),
     "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
+    TESTED: re.compile(""),
     SERVES: re.compile(""),
 }
 # These answer only what warns, or names no cause clearly.
@@ -66,7 +67,7 @@ _EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 
 def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
-    """Return the events without the warnings that later steps, or a set-up that was completed, refute.
+    """Return the events without those that later steps, an answer or a set-up that was completed refute.
 
     Args:
         events: of all logs.
@@ -77,7 +78,7 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     completed = _completed(events)
     answers = [event for event in events if event.symptom in ANSWERS]
     own = _programs_own(events)
-    restarts = _restarts(events, logs)
+    is_survived = survival_in(events, scans)
     return [
         event
         for event in events
@@ -86,7 +87,7 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
             or _was_set_up(event, completed)
             or _was_answered(event, answers)
             or _failed_later(event, own)
-            or event.line < restarts.get(event.source, 0)
+            or is_survived(event)
         )
     ]
 
@@ -141,18 +142,6 @@ def failures_of(scan: LogScan) -> list[str]:
     return [line for line in failures if not is_answered(numbers.get(line, scan.lines), line)]
 
 
-def goes_on_after(line: int, steps: Iterable[Step], process: Process = None) -> bool:
-    """Return whether a job makes steps after a line: its own rank a few, or all together more.
-
-    Args:
-        line: its number in the log.
-        steps: of the same log.
-        process: that printed the line, None where that is not known.
-    """
-    after = [step for step in steps if step.line > line]
-    return sum(step.process == process for step in after) >= OWN_STEPS or len(after) >= STEPS
-
-
 def is_more_than_set_up(good: Sequence[Event]) -> bool:
     """Return whether something went well after a set-up: a log that ends with the set-up may be a hang.
 
@@ -202,16 +191,6 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
         and _ANSWERED[answer.symptom].search(event.text)
         for answer in answers
     )
-
-
-def _restarts(events: Iterable[Event], logs: Mapping[str, LogScan]) -> Mapping[str, int]:
-    """Return by log the first step after its last restart: what came before was survived."""
-    return {
-        event.source: min(s.line for s in logs[event.source].steps if s.line > event.line)
-        for event in events
-        if event.symptom == RESTARTED
-        and goes_on_after(event.line, logs[event.source].steps, event.process)
-    }
 
 
 def _is_open(event: Event) -> bool:

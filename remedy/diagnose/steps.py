@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from remedy.diagnose import lines
@@ -12,6 +12,8 @@ from remedy.diagnose import lines
 ENDING = 64 << 10  # bytes at the end of a log that are read for steps
 LEAST_PAUSE = 60.0  # seconds without a step; a shorter pause is an evaluation or a checkpoint
 SHAPE = 40  # characters by which lines of one kind are known
+OWN_STEPS = 2  # of the rank that warned
+STEPS = 4  # of other ranks in the same log: a collective needs them all
 PAUSES = 10  # times the usual time between two steps: so long a pause is an end
 
 # What was measured was done; the number of a step alone can be a setting.
@@ -27,7 +29,7 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?)\b['\"]?[ =:#\[(]{1,4}-?\d|\[batch=\d",
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|rounds?)\b['\"]?[ =:#\[(]{1,4}-?\d|\[batch=\d",
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(
@@ -45,6 +47,7 @@ _COUNT = re.compile(
     r"|[| ](\d{1,9})/\d{1,12} \[",
     re.IGNORECASE,
 )
+_LEFT_OUT = re.compile(r"\W{0,4}(?:\.{3,6}|\u2026)(?: ?[\w ,]{1,40}(?:\.{3,6}|\u2026)?)?\W{0,4}")
 _NUMBERS = re.compile(r"[\d.,:e+-]{1,20}")
 _BAR_AT_ITS_BEGINNING = re.compile(r"\b0%\|(?![^\n]{0,160}[| ][1-9]\d{0,11}/\d)|[| ]0/\d{1,12} \[")
 
@@ -86,11 +89,15 @@ def steps_of(ending: bytes, first: int) -> tuple[Step, ...]:
         ending: the last lines of the log.
         first: the number of the first of them.
     """
-    steps, seen = [], set()
+    steps: list[Step] = []
+    seen = set()
     for number, raw in enumerate(ending.split(b"\n"), first):
         # Of what a progress bar overwrites, the last state is enough.
         text = lines.clean(raw.rstrip(b"\r").rpartition(b"\r")[2][: lines.WIDEST])
         line = lines.split(text)
+        if steps and _LEFT_OUT.fullmatch(line.text):
+            # Who pasted the log left out more of them.
+            steps.append(replace(steps[-1], line=number, time=None, count=None))
         if (line.process, line.text) in seen or not is_step(line.text):
             continue
         if is_bar_at_its_beginning(line.text):
@@ -135,3 +142,15 @@ def have_stopped(steps: Sequence[Step], until: float | None) -> bool:
         return False
     usual = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
     return until - times[-1] > max(LEAST_PAUSE, PAUSES * usual)
+
+
+def goes_on_after(line: int, steps: Iterable[Step], process: lines.Process = None) -> bool:
+    """Return whether a job makes steps after a line: its own rank a few, or all together more.
+
+    Args:
+        line: its number in the log.
+        steps: of the same log.
+        process: that printed the line, None where that is not known.
+    """
+    after = [step for step in steps if step.line > line]
+    return sum(step.process == process for step in after) >= OWN_STEPS or len(after) >= STEPS

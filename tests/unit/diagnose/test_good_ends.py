@@ -1,0 +1,91 @@
+"""Good ends that are not believed, and failures that a run survived."""
+
+from __future__ import annotations
+
+import pytest
+
+from remedy.diagnose.logs import diagnose_lines
+
+TOO_OLD = (
+    "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: The "
+    "NVIDIA driver on your system is too old (found version 11040)."
+)
+STEPS = [f"step {step} loss {8 - step / 100:.2f}" for step in range(100, 600, 100)]
+END = "Training completed after 20 iterations at 2025-02-25 17:24:57."
+KILLED = "srun: error: gpu07: task 7: Killed"
+LOST = "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 0."
+
+
+def _alone(rank: str, count: int) -> list[str]:
+    return [f"I0214 11:20:3{n}.11 1402113 pretrain.py:88] {rank}" for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "device", ["device: cpu (cuda not available)", "GPU available: False, used: False"]
+)
+def test_a_run_without_the_gpu_that_it_looked_for_is_no_good_run(device: str) -> None:
+    found = diagnose_lines({"log": [TOO_OLD, device, *STEPS, END]})
+    assert (found.label, found.confidence) == ("driver-mismatch", "likely")
+    assert "on the CPU" in found.notes[0]
+
+
+@pytest.mark.parametrize("device", ["device: cuda:0", "epoch 1"])
+def test_a_run_that_may_have_had_its_gpu_is_a_good_one(device: str) -> None:
+    assert diagnose_lines({"log": [TOO_OLD, device, *STEPS, END]}).label == "healthy"
+
+
+def test_a_run_on_the_cpu_that_misses_nothing_is_a_good_one() -> None:
+    assert diagnose_lines({"log": ["device: cpu", *STEPS, END]}).label == "healthy"
+
+
+def test_processes_that_were_each_alone_made_no_job_together() -> None:
+    found = diagnose_lines({"log": [*_alone("JAX process: 0 / 1", 4), *STEPS, END]})
+    assert found.label == "rank-mismatch"
+    assert "each alone" in found.notes[0]
+
+
+@pytest.mark.parametrize(("rank", "count"), [("JAX process: 0 / 1", 1), ("JAX process: 0 / 4", 4)])
+def test_a_process_that_is_one_of_many_or_was_started_alone_is_well(rank: str, count: int) -> None:
+    assert diagnose_lines({"log": [*_alone(rank, count), *STEPS, END]}).label == "healthy"
+
+
+@pytest.mark.parametrize("failure", [KILLED, LOST])
+def test_a_failure_amid_the_work_of_a_run_that_ended_well_was_survived(failure: str) -> None:
+    log = [*STEPS[:2], failure, *STEPS[2:]]
+    assert diagnose_lines({"log": [*log, END]}).label == "healthy"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [KILLED, *STEPS, END],
+        [*STEPS, KILLED, END],
+        [*STEPS[:4], KILLED, STEPS[4], END],
+        [*STEPS[:2], KILLED, *STEPS[2:], END, KILLED],
+    ],
+    ids=["before the work", "after it", "before the last step", "once more"],
+)
+def test_a_failure_that_is_not_amid_the_work_was_survived_by_nobody(log: list[str]) -> None:
+    assert diagnose_lines({"log": log}).label != "healthy"
+
+
+def test_what_tests_provoked_is_no_failure() -> None:
+    log = ["tests/test_faults.py::test_peer", KILLED, LOST, "PASSED"]
+    summary = "============= {} in 48.22s ============="
+    assert diagnose_lines({"log": [*log, summary.format("7 passed, 1 xfailed")]}).label == "healthy"
+    assert diagnose_lines({"log": [*log, summary.format("1 failed, 6 passed")]}).label != "healthy"
+
+
+def test_steps_that_were_left_out_of_a_paste_were_made() -> None:
+    """Who pastes a log keeps a step of each kind."""
+    library = (
+        "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
+    )
+    log = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 9, in <module>',
+        library,
+        STEPS[0],
+    ]
+    assert diagnose_lines({"log": log}).confidence == "certain"
+    assert diagnose_lines({"log": [*log, "..."]}).confidence == "likely"
