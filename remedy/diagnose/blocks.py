@@ -203,7 +203,7 @@ def _ports(lines: list[str]) -> Iterator[BlockSign]:
 
 
 def _is_at_its_slowest(port: _Port) -> bool:
-    """Return whether a link runs at the rate that any cable carries: the adapters in use take 40 Gb/s and more."""
+    """Return whether a link runs at a rate that any cable carries: adapters in use take 40 Gb/s and more."""
     rate = port.values.get("Rate", "")
     is_up = port.values.get("State") == "Active" and port.values.get("Link layer") == "InfiniBand"
     return is_up and is_number(rate) and int(rate) <= SLOWEST

@@ -72,7 +72,7 @@ from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
-from remedy.text import clipped, is_number
+from remedy.text import is_number
 
 # What torchrun prints first of all: a start that goes no further has it, too.
 STARTED = "omp-threads"

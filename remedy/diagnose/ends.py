@@ -18,7 +18,7 @@ from remedy.diagnose.progress import (
 )
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.sessions import asks_for_status, exit_status, is_prompt
-from remedy.diagnose.steps import are_moving, have_stopped, is_bar_at_its_beginning
+from remedy.diagnose.steps import are_moving, have_stopped, is_bar_at_its_beginning, is_step
 from remedy.diagnose.suspect import is_suspect
 from remedy.text import is_number
 
@@ -27,6 +27,7 @@ WIDE = 240  # characters of each of its lines
 LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 STEPS_AFTER = 2  # an exception, and the job went on
+NOT_STARTED = 0.9  # a host of this weight was not there: what ended well is others' work
 FATAL = 0.97  # and of this weight even where the log says that the run was completed
 
 # The last of all steps, and not of those of an epoch.
@@ -40,15 +41,17 @@ _LAST_EPOCH = re.compile(
     r"(?:\n(?!.*\bEpoch \d)[^\n]*){0,40}?\n[^\n]{0,60}\b(?P<batch>\d{1,9})/(?P=batch)\b[^\n]*\bloss: ",
     re.MULTILINE,
 )
-_LOSS = re.compile(r"\bloss\b", re.IGNORECASE)
-_LOSS_OF_NO_NUMBER = re.compile(r"\bloss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
+_LOSS = re.compile(r"(?:\b|_)loss\b", re.IGNORECASE)
+_LOSS_OF_NO_NUMBER = re.compile(r"(?:\b|_)loss\b['\"]?[ =:]{1,3}['\"]?nan\b", re.IGNORECASE)
 ENDED_WELL = re.compile(
     r"(?:training|train|job|run|benchmark|evaluation|test|script|suite)s? (?:is |was |has )?(?:been )?"
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
-    r"|successfully (?:finished|completed)|works well|\bexit(?:s successfully|ing cleanly)\b|\bRun finished \d{1,6} round|\btraining is done\]"
+    r"|successfully (?:finished|completed)|works well|\bexit(?:s successfully|ing cleanly)\b"
+    r"|\bRun finished \d{1,6} round|\bExit Success\b|\bdone training in \d"
+    r"|\bLearn more at https://docs\.ultralytics\.com/modes/|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
-    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status)|\brc|return value)\W{1,12}0\b(?!:\d)"
+    r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status(?: code)?)|\brc|return value)\W{1,12}0\b(?!:\d)"
     r"|\becho \"?\$\?\"? *\n *0 *$"
     r"|^exit 0$|# All processes entering MPI_Finalize"
     r"|worker group successfully finished|WorkerState\.SUCCEEDED"
@@ -145,10 +148,7 @@ def went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
     if any(failure_lines(_since_steps(scan)) for scan in scans):
         return False
     if any(ENDED_WELL.search(end) for end in ends):
-        return all(
-            event.weight < FATAL and not _is_after_its_end(event, logs[event.source])
-            for event in failures
-        )
+        return not any(_is_against_its_end(event, logs[event.source]) for event in failures)
     if any(event.weight >= STRONG for event in failures):
         return False
     # A log with a failure has to go on itself: progress in the log of another rank proves nothing of it.
@@ -191,6 +191,17 @@ def _is_after_its_end(event: Event, log: LogScan) -> bool:
     return event.weight >= CLEAR and event.line > (line_of_good_end(log) or log.lines)
 
 
+def _is_against_its_end(event: Event, log: LogScan) -> bool:
+    """Return whether a log that says that it ended well cannot mean what failed in it."""
+    most = NOT_STARTED if _is_of_a_start(event) else FATAL
+    return event.weight >= most or _is_after_its_end(event, log)
+
+
+def _is_of_a_start(event: Event) -> bool:
+    """Return whether ranks could not be started on a host."""
+    return any(c.label == "ssh-launch-failure" and c.weight >= NOT_STARTED for c in event.causes)
+
+
 def _is_final(event: Event, log: LogScan) -> bool:
     """Return whether nothing after a failure refutes it: an exception, or what another command did since."""
     was_left = event.weight >= CLEAR and any(line > event.line for line in log.commands)
@@ -222,10 +233,14 @@ def shows_an_end(scans: Sequence[LogScan]) -> bool:
     Args:
         scans: every log of the run.
     """
-    ends = [line for scan in scans for line in _ending(scan.tail).splitlines()]
-    return any(map(has_returned, scans)) or any(
-        ENDED_WELL.search(line) or (_LEFT.search(line) and not is_progress(line)) for line in ends
-    )
+    return any(has_returned(scan) or _takes_leave(_ending(scan.tail)) for scan in scans)
+
+
+def _takes_leave(ending: str) -> bool:
+    """Say whether a program says that it was done: of loading or compiling it says so before its last step."""
+    lines = ending.splitlines()
+    last = max((at for at, line in enumerate(lines) if is_step(line)), default=-1)
+    return any(map(ENDED_WELL.search, lines)) or any(map(_LEFT.search, lines[last + 1 :]))
 
 
 def has_returned(scan: LogScan) -> bool:
@@ -276,7 +291,12 @@ def doubtful_end(scan: LogScan) -> str:
 def _since_the_end(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines from the first on by which a program takes leave after its steps."""
     signs = (ENDED_WELL, _LAST_WORDS, _LEFT)
-    ends = [at for at, line in enumerate(lines) if any(sign.search(line) for sign in signs)]
+    ends = [
+        at
+        for at, line in enumerate(lines)
+        # "Horovod has been shut down", says an exception.
+        if any(sign.search(line) for sign in signs) and not is_suspect(line)
+    ]
     work = max((at for at, line in enumerate(lines) if is_progress(line)), default=-1)
     # What was done before the last step (compiling, loading) was no end.
     first = next((at for at in ends if at > work), max(ends, default=len(lines)))

@@ -7,30 +7,43 @@ speak against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from remedy.diagnose.answers import answer_of
-from remedy.diagnose.catalogue import CLEAR
+from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     HEALTHY,
     UNKNOWN,
     Candidate,
     Diagnosis,
-    Quote,
     sure,
 )
 from remedy.diagnose.ends import doubtful_end, is_loss_of_no_number, suspect_end
-from remedy.diagnose.job_setting import CPU, JobSetting
+from remedy.diagnose.job_setting import CPU, FABRIC, INFINIBAND, SOCKET, TCP, JobSetting
 from remedy.diagnose.outside import QUIET
 from remedy.diagnose.scan import Event, LogScan
+from remedy.diagnose.survived import TESTED
 from remedy.diagnose.unheard import unheard
 from remedy.text import clipped
 
 SAID = 160  # characters of a line that are shown
+FIRM = 0.9  # a text of this weight is a failure: what follows it did without
 ALONE = "each-alone"
 WITHOUT = 0.75  # the most that is sure of what a run went without which did not fail
 
+# What sent over TCP, what a tool shows to be there, and what keeps the one from the other.
+_UNUSED = (
+    (SOCKET, FABRIC, "efa-plugin-missing"),
+    (SOCKET, INFINIBAND, "ib-misconfig"),
+    (TCP, INFINIBAND, "mpi-nic-mismatch"),
+)
+_LIBRARY = "missing-library"
+_OF_CUDA = re.compile(r"\blib(?:cu|nv|nccl)\w{2,20}\.so", re.IGNORECASE)
+_NO_ROOM = re.compile(
+    r"No space left on device|StorageFull|\bENOSPC\b|quota exceeded", re.IGNORECASE
+)
 # Why a program finds no GPU.
 _NO_GPU = frozenset(
     (
@@ -56,7 +69,7 @@ def examined(
         setting: where the job ran.
         successes: the lines by which a run states its own success: their logs are believed.
     """
-    if diagnosis.label == HEALTHY and (shortfall := _of_shortfall(reported, setting)):
+    if diagnosis.label == HEALTHY and (shortfall := _of_shortfall(reported, scans, setting)):
         return shortfall
     if not diagnosis.is_fine:
         return diagnosis
@@ -88,22 +101,74 @@ def _by_its_last_lines(diagnosis: Diagnosis, scans: Sequence[LogScan]) -> Diagno
     return Diagnosis(label=UNKNOWN, candidates=candidates, notes=(note,), **sure(0.0))
 
 
-def _of_shortfall(reported: Sequence[Event], setting: JobSetting) -> Diagnosis | None:
-    """Return why a run that did not fail had no GPU, or no other rank; None where it had what it needs."""
-    alone = [event for event in reported if event.symptom == ALONE]
-    if alone:
-        return _without(alone, "its ranks worked each alone, and together on nothing")
-    without = [event for event in reported if _explains_no_gpu(event)]
-    if without and setting.devices == {CPU}:
-        return _without(without, "it ran on the CPU")
+def _of_shortfall(
+    reported: Sequence[Event], scans: Sequence[LogScan], setting: JobSetting
+) -> Diagnosis | None:
+    """Return why a run that did not fail had less than it asked for; None where it had what it needs."""
+    if any(event.symptom == TESTED for event in reported):
+        return None
+    for what, of_it in _SHORTFALLS:
+        if events := [event for event in reported if of_it(event, setting)]:
+            answer = answer_of(events, [], [])
+            note = f"no line reports a failure, and {what}"
+            return answer.model_copy(
+                update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
+            )
+    return _of_repeats(reported, scans) or _of_an_unused_fabric(setting)
+
+
+def _is_alone(event: Event, _: JobSetting) -> bool:
+    return event.symptom == ALONE
+
+
+def _explains_no_gpu(event: Event, setting: JobSetting) -> bool:
+    if setting.devices != {CPU}:
+        return False
+    of_a_library = _names(event, _LIBRARY) and _OF_CUDA.search(event.text)
+    return bool(of_a_library) or any(_names(event, label) for label in _NO_GPU)
+
+
+def _found_no_room(event: Event, _: JobSetting) -> bool:
+    return _names(event, "disk-full") and bool(_NO_ROOM.search(event.text))
+
+
+def _names(event: Event, label: str) -> bool:
+    return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
+
+
+_SHORTFALLS: tuple[tuple[str, Callable[[Event, JobSetting], bool]], ...] = (
+    ("its ranks worked each alone, and together on nothing", _is_alone),
+    ("it ran on the CPU", _explains_no_gpu),
+    ("it could not write all that it had to", _found_no_room),
+)
+
+
+def _of_repeats(reported: Sequence[Event], scans: Sequence[LogScan]) -> Diagnosis | None:
+    """Return what failed again after the run had made steps: it was not got over."""
+    steps = {scan.name: [step.line for step in scan.steps] for scan in scans}
+    seen: dict[tuple[str, str], int] = {}
+    for event in reported:
+        if event.role is not Role.CAUSE or event.weight < FIRM:
+            continue
+        first = seen.setdefault((event.source, event.symptom), event.line)
+        if any(first < line < event.line for line in steps[event.source]):
+            answer = answer_of([event], [], [])
+            note = f"no line reports the end of a failure that came again and again ({event.source}:{first})"
+            return answer.model_copy(
+                update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
+            )
     return None
 
 
-def _explains_no_gpu(event: Event) -> bool:
-    return any(cause.label in _NO_GPU and cause.weight >= CLEAR for cause in event.causes)
-
-
-def _without(events: Sequence[Event], what: str) -> Diagnosis:
-    answer = answer_of(events, [], [])
-    note = f"no line reports a failure, and {what}"
-    return answer.model_copy(update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))})
+def _of_an_unused_fabric(setting: JobSetting) -> Diagnosis | None:
+    """Return why a run sent over TCP where a tool shows a fabric: the likeliest by what sent it."""
+    for network, fabric, label in _UNUSED:
+        if setting.networks == {network} and fabric in setting.fabrics:
+            reason = "what it sent went over TCP, and a faster network is there"
+            return Diagnosis(
+                label=label,
+                candidates=(Candidate(label=label, score=QUIET, reason=reason),),
+                notes=(f"no line reports a failure, and {reason}",),
+                **sure(QUIET),
+            )
+    return None

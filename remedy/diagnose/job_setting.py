@@ -16,6 +16,7 @@ OPENING = (
 WIDEST = 240  # characters of a line in which it begins
 
 SOCKET, INFINIBAND, ROCE, FABRIC = "socket", "infiniband", "roce", "fabric"
+TCP, RDMA = "tcp of UCX", "rdma of UCX"
 
 # The number of hosts as launchers name it, and NCCL in its communicators.
 _NODES = re.compile(
@@ -40,16 +41,24 @@ _NETWORKS = (
     (INFINIBAND, re.compile(r"mlx\d_\w{1,12}:\d/IB\b|link_layer:\s{1,8}InfiniBand")),
     (FABRIC, re.compile(r"NET/OFI (?:Selected|Using|Running)|Using network (?:AWS |Lib)")),
     (SOCKET, re.compile(r"Using (?:network Socket|internal Network Socket)|via NET/Socket/")),
+    (TCP, re.compile(r"ep_cfg\[\d{1,4}\]: (?:tag|am|rma)\(tcp/")),
+    (RDMA, re.compile(r"ep_cfg\[\d{1,4}\]: [^\n]{0,80}\((?:rc|dc|ud)_\w{2,12}/")),
+)
+# What a tool shows to be there, whether the job used it or not.
+_FABRICS = (
+    (FABRIC, re.compile(r"^ *provider: efa\b", re.MULTILINE)),
+    (INFINIBAND, re.compile(r"\bState: Active\b[^/]{0,160}\bRate: (?:40|56|100|200|400|800)\b")),
 )
 CPU, GPU = "cpu", "gpu"
 _DEVICES = (
     (
         CPU,
         re.compile(
-            r"\bdevice['\"]?(?: ?[=:] ?| )['\"]?cpu\b|\bGPU available: False|\bcuda(?:_| is )?(?:available|enabled)\W{1,3}False"
-            r"|\bno GPU(?:/TPU)? (?:was )?found, (?:falling back to|using) (?:the )?CPU|\bGPU will not be used\b"
+            r"\bdevice['\"]?(?: ?[=:] ?| )['\"]?cpu\b|\bGPU available: False|\bGPU will not be used\b"
+            r"|\bcuda(?:_| is )?(?:available|enabled)\W{1,3}False"
+            r"|\bno GPU(?:/TPU)? (?:was )?found, (?:falling back to|using) (?:the )?CPU\b"
             r"|\b(?:running|training|fall(?:ing|s)? back|fell back)(?: on| to) (?:the )?CPU\b"
-            r"|\bcuda (?:is )?not available|\bSkipping registering GPU devices",
+            r"|\bcuda (?:is )?not available|\bsetting device to CPU|\bSkipping registering GPU devices",
             re.IGNORECASE,
         ),
     ),
@@ -91,6 +100,7 @@ class JobSetting:
         is_complete: whether all its ranks are seen on one host.
         world: how many ranks it has, 0 where that is not shown.
         networks: over which it sends.
+        fabrics: that a tool shows to be there.
         is_contained: whether it runs in containers.
         devices: that it says it computes on.
         pythons: versions of Python whose files it runs, as "3.11".
@@ -102,6 +112,7 @@ class JobSetting:
     is_complete: bool = False
     world: int = 0
     networks: frozenset[str] = frozenset()
+    fabrics: frozenset[str] = frozenset()
     is_contained: bool = False
     devices: frozenset[str] = frozenset()
     pythons: frozenset[str] = frozenset()
@@ -137,6 +148,7 @@ def setting_of(text: str) -> JobSetting:
         is_complete=len(hosts) == 1 and (len(rows) > 1 or 1 < world <= most),
         world=world,
         networks=frozenset(name for name, pattern in _NETWORKS if pattern.search(text)),
+        fabrics=frozenset(name for name, pattern in _FABRICS if pattern.search(text)),
         is_contained=any(map(_OF_DOCKER.fullmatch, places))
         or any(word in text for word in _CONTAINERS),
         devices=frozenset(name for name, pattern in _DEVICES if pattern.search(text)),
@@ -181,6 +193,7 @@ def together(settings: Iterable[JobSetting]) -> JobSetting:
         is_complete=any(setting.is_complete for setting in known),
         world=max((setting.world for setting in known), default=0),
         networks=frozenset().union(*(setting.networks for setting in known)),
+        fabrics=frozenset().union(*(setting.fabrics for setting in known)),
         is_contained=any(setting.is_contained for setting in known),
         devices=frozenset().union(*(setting.devices for setting in known)),
         pythons=frozenset().union(*(setting.pythons for setting in known)),

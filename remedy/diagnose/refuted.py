@@ -50,6 +50,10 @@ _ANSWERED = {
     "exit-barrier-missed": re.compile(r"TCPStore|recv"),
     "spark-job-finished": re.compile(
         r"Lost (?:task|executor)|TaskSetManager|YarnScheduler|FetchFailed|ExecutorLost"
+        r"|java\.(?:io|net|nio)\.|Transport\w+Handler|loopback address"
+    ),
+    "dask-closed": re.compile(
+        r"\bmemory (?:budget|usage)\. |Removing worker|StreamClosed|CommClosed"
     ),
     "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
     TESTED: re.compile(""),
@@ -63,7 +67,7 @@ _LOGIC = re.compile(
     r"(?:[\w.]+\.)?(?:Key|Value|Type|Index|Attribute|Name|UnboundLocal|ZeroDivision|FloatingPoint|JSONDecode"
     r"|NotImplemented)Error\b"
 )
-_EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b")
+_EXCEPTION_TEXT = re.compile(r"[\w.]*(?:Error|Exception)\b(?! caught\b)")
 
 
 def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:

@@ -29,7 +29,8 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|rounds?)\b['\"]?[ =:#\[(]{1,4}-?\d|\[batch=\d",
+    r"\b(?:global[_ ]|train[_ ])?(?:steps?|iter(?:ation)?s?|epochs?|rounds?)\b['\"]?[ =:#\[(]{1,4}-?\d"
+    r"|\[batch=\d",
     re.IGNORECASE,
 )
 _NO_STEP = re.compile(

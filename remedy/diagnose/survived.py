@@ -9,7 +9,7 @@ from remedy.diagnose.ends import line_of_good_end
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import OWN_STEPS, goes_on_after
 
-RESTARTED, TESTED = "elastic-restarted", "tests-passed"
+RESTARTED, TESTED = "restarted", "tests-passed"
 
 _NO_FAILURES = frozenset((Role.GOOD, Role.HARMLESS))
 

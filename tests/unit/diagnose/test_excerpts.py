@@ -1,6 +1,6 @@
 """A few lines of each of many programs, written down from what they print, with the cause of an expert.
 
-Eleven authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), six of them
+Fourteen authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), nine of them
 whole logs. Some can be told otherwise; what is right is not lost.
 """
 
@@ -31,8 +31,11 @@ DOUBTFUL = 2  # answers called certain in a file whose label is another
         ("whole-issues", 80, 0.93),
         pytest.param("whole-healthy", 82, 0.86, marks=LONG),
         pytest.param("whole-pastes", 50, 0.82, marks=LONG),
+        pytest.param("whole-torch2", 77, 0.92, marks=LONG),
+        # How runs end, well and not: the first half of what misleads.
+        ("whole-ends", 77, 0.79),
         # Made to mislead: good ends of runs that were none, and the reverse.
-        pytest.param("whole-nearmisses", 40, 0.44, marks=LONG),
+        pytest.param("whole-nearmisses", 40, 0.7, marks=LONG),
     ],
 )
 def test_what_programs_print_is_told_right(field: str, number: int, least: float) -> None:

@@ -89,3 +89,48 @@ def test_steps_that_were_left_out_of_a_paste_were_made() -> None:
     ]
     assert diagnose_lines({"log": log}).confidence == "certain"
     assert diagnose_lines({"log": [*log, "..."]}).confidence == "likely"
+
+
+SOCKETS = "n1:71204:71262 [0] NCCL INFO Using network Socket"
+UCX = "[1742311120.311008] [n1:38870:0]  ucp_worker.c:1888 UCX  INFO  ep_cfg[2]: tag({}/{})"
+IBSTAT = ["\t\tState: Active", "\t\tRate: {}"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "there", "label"),
+    [
+        (SOCKETS, ["provider: efa"], "efa-plugin-missing"),
+        (SOCKETS, [line.format(400) for line in IBSTAT], "ib-misconfig"),
+        (UCX.format("tcp", "eno1"), [line.format(200) for line in IBSTAT], "mpi-nic-mismatch"),
+        (UCX.format("tcp", "eno1"), [line.format(10) for line in IBSTAT], "healthy"),
+        (UCX.format("rc_mlx5", "mlx5_0:1"), [line.format(200) for line in IBSTAT], "healthy"),
+        (SOCKETS, [], "healthy"),
+    ],
+)
+def test_a_network_that_is_there_and_was_not_used(sent: str, there: list[str], label: str) -> None:
+    assert diagnose_lines({"log": [sent, *STEPS, END, *there]}).label == label
+
+
+def test_a_run_that_could_not_write_is_no_good_run() -> None:
+    room = "OSError: [Errno 28] No space left on device: '/data/out/checkpoint-800'"
+    log = [*STEPS[:2], room, *STEPS[2:], END]
+    assert diagnose_lines({"log": log}).label == "disk-full"
+    nearly = "(raylet) /tmp/ray is over 95% full, available space: 20 GB. Object creation will fail"
+    assert diagnose_lines({"log": [*STEPS[:2], nearly, *STEPS[2:], END]}).label == "healthy"
+
+
+def test_what_failed_again_after_steps_was_not_got_over() -> None:
+    bus = (
+        "ERROR: Unexpected bus error encountered in worker. "
+        "This might be caused by insufficient shared memory (shm)."
+    )
+    once = [*STEPS[:2], bus, bus, *STEPS[2:], END]
+    assert diagnose_lines({"log": once}).label == "healthy"
+    again = [*STEPS[:2], bus, *STEPS[2:4], bus, STEPS[4], END]
+    assert diagnose_lines({"log": again}).label == "shm-too-small"
+
+
+def test_a_host_that_could_not_be_reached_is_not_part_of_what_ended_well() -> None:
+    log = ["[sweep] pair s1,s4", "Host key verification failed.", "[sweep] pair s2,s3"]
+    good = "# Out of bounds values : 0 OK"
+    assert diagnose_lines({"log": [*log, good]}).label == "ssh-launch-failure"
