@@ -49,6 +49,7 @@ _LOOKS: dict[str, tuple[str, ...]] = {
 _ADDRESS = re.compile(
     r"(?<![\d.])(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?:(?:\]?:|<|, )(?P<port>\d{2,5})\b)?(?![\d.]*\d)"
 )
+_OF_STORAGE = frozenset(("disk-full", "storage-fault"))
 _IN_TEXT: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
     (
         frozenset(
@@ -189,6 +190,8 @@ def _details(quote: Quote, label: str) -> Mapping[str, str]:
             taken = {name: value for name, value in match.groupdict().items() if value}
             if taken.keys().isdisjoint(known.keys() - {"port"}):
                 known = {**taken, **known}
+    if label in _OF_STORAGE and known.get("path", "") not in quote.text:
+        del known["path"]  # it is that of the code which wrote
     if "quota" in quote.text.lower():
         known["quota"] = known.get("path", "")
     return {name: value for name, value in known.items() if value}

@@ -110,7 +110,7 @@ def _of_shortfall(
     for what, of_it in _SHORTFALLS:
         if events := [event for event in reported if of_it(event, setting)]:
             answer = answer_of(events, [], [])
-            note = f"no line reports a failure, and {what}"
+            note = f"nothing ended the job, but {what}"
             return answer.model_copy(
                 update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
             )
@@ -153,7 +153,7 @@ def _of_repeats(reported: Sequence[Event], scans: Sequence[LogScan]) -> Diagnosi
         first = seen.setdefault((event.source, event.symptom), event.line)
         if any(first < line < event.line for line in steps[event.source]):
             answer = answer_of([event], [], [])
-            note = f"no line reports the end of a failure that came again and again ({event.source}:{first})"
+            note = f"nothing ended the job, but this came again after more steps (first {event.source}:{first})"
             return answer.model_copy(
                 update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
             )
@@ -164,11 +164,11 @@ def _of_an_unused_fabric(setting: JobSetting) -> Diagnosis | None:
     """Return why a run sent over TCP where a tool shows a fabric: the likeliest by what sent it."""
     for network, fabric, label in _UNUSED:
         if setting.networks == {network} and fabric in setting.fabrics:
-            reason = "what it sent went over TCP, and a faster network is there"
+            reason = "what it sent went over TCP, though a faster network is there"
             return Diagnosis(
                 label=label,
                 candidates=(Candidate(label=label, score=QUIET, reason=reason),),
-                notes=(f"no line reports a failure, and {reason}",),
+                notes=(f"nothing ended the job, but {reason}",),
                 **sure(QUIET),
             )
     return None

@@ -73,6 +73,15 @@ def test_what_another_host_names_is_not_named_beside_the_first() -> None:
     assert where_to_look(found) == "on gpu02"
 
 
+def test_the_code_that_wrote_is_not_on_the_disk_that_is_full() -> None:
+    head = ["Traceback (most recent call last):", '  File "/opt/venv/torch/save.py", line 9, in save']
+    where = "OSError: [Errno 28] No space left on device"
+    assert look(diagnose_lines({"log": [*head, where]})) is None
+    found = look(diagnose_lines({"log": [*head, f"{where}: '/data/out/step-800'"]}))
+    assert found is not None
+    assert "/data/out/step-800" in found
+
+
 def test_text_that_a_shell_would_read_is_not_in_a_command() -> None:
     line = "ssh: connect to host gpu02;reboot port 22: Connection refused"
     assert look(diagnose_lines({"log": [line]})) is None
