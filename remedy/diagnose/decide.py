@@ -61,8 +61,8 @@ from remedy.diagnose.refuted import (
     ANSWERS,
     failures_of,
     is_more_than_set_up,
+    outlived_causes,
     standing,
-    went_on_after,
 )
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import are_moving
@@ -78,6 +78,7 @@ from remedy.text import is_number
 STARTED = "omp-threads"
 BARE = 0.58  # the most that an exception without its traceback weighs
 BESIDE = 0.3  # and the most where it decides nothing
+OUTLIVED = 0.2  # what can have slowed a good run
 MOVING = 0.75  # how sure it is that a run is healthy which goes on
 HARMLESS = 0.5  # and one of which only harmless lines are seen, or a page of others
 LAST_LINES = 3  # of a log that report a failure: by them it is guessed what else it can be
@@ -105,7 +106,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     events = without_outlived(at_their_level(events_that_count(scans)))
     reported = events
     events = standing(events, scans)
-    went_on = went_on_after(reported, events)
+    outlived = outlived_causes(reported, events)
     events = in_place(in_phase(events, scans), scans)
     events = in_context(events, scans)
     by_role = _sorted(events, scans)
@@ -125,13 +126,36 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )
-    said = (*went_on, *remarks(setting)) if diagnosis.label == HEALTHY else ()
+    said: tuple[str, ...] = ()
+    if diagnosis.label == HEALTHY:
+        diagnosis = _with_outlived(diagnosis, outlived)
+        said = (*map(_went_on, outlived), *remarks(setting))
     update = {
         "notes": (*said, *_notes(scans), *unreadable, *diagnosis.notes, *left_out, *clocks, *who),
         "asides": (*_harmless(events), *diagnosis.asides),
         "timeline": moments,
     }
     return diagnosis.model_copy(update=update)
+
+
+def _with_outlived(diagnosis: Diagnosis, outlived: Iterable[Event]) -> Diagnosis:
+    """Return a diagnosis of a good run with what can have made it slow, below all that can be wrong with it."""
+    known = {candidate.label for candidate in diagnosis.candidates}
+    others = tuple(
+        Candidate(
+            label=event.causes[0].label,
+            score=OUTLIVED,
+            reason="the run went on after it",
+            evidence=(quote(event),),
+        )
+        for event in outlived
+        if event.causes[0].label not in known
+    )
+    return diagnosis.model_copy(update={"candidates": (*diagnosis.candidates, *others)})
+
+
+def _went_on(event: Event) -> str:
+    return f"{event.source}:{event.line}: the run went on after it: {event.meaning}"
 
 
 def _last_line(scan: LogScan) -> str:

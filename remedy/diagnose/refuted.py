@@ -96,8 +96,8 @@ def standing(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]:
     ]
 
 
-def went_on_after(reported: Sequence[Event], standing: Sequence[Event]) -> tuple[str, ...]:
-    """Return sentences about what could be a cause and was outlived: a run can be slower for it.
+def outlived_causes(reported: Sequence[Event], standing: Sequence[Event]) -> tuple[Event, ...]:
+    """Return what could be a cause and was outlived, the first of each cause: a run can be slower for it.
 
     Args:
         reported: the events of all logs.
@@ -108,10 +108,7 @@ def went_on_after(reported: Sequence[Event], standing: Sequence[Event]) -> tuple
     for event in sorted(reported, key=lambda event: event.line):
         if id(event) not in left and event.role is Role.CAUSE and event.weight >= CLEAR:
             outlived.setdefault(event.causes[0].label, event)
-    return tuple(
-        f"{event.source}:{event.line}: the run went on after it: {event.meaning}"
-        for event in list(outlived.values())[:MOST_SAID]
-    )
+    return tuple(outlived.values())[:MOST_SAID]
 
 
 def answered_in(scan: LogScan) -> Callable[[int, str], bool]:

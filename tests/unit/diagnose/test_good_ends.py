@@ -134,3 +134,9 @@ def test_a_host_that_could_not_be_reached_is_not_part_of_what_ended_well() -> No
     log = ["[sweep] pair s1,s4", "Host key verification failed.", "[sweep] pair s2,s3"]
     good = "# Out of bounds values : 0 OK"
     assert diagnose_lines({"log": [*log, good]}).label == "ssh-launch-failure"
+
+
+def test_what_a_good_run_outlived_is_named_below_it() -> None:
+    disabled = "n1:21:29 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"
+    found = diagnose_lines({"log": [disabled, *STEPS, END]})
+    assert (found.label, [c.label for c in found.candidates]) == ("healthy", ["gdr-peermem"])
