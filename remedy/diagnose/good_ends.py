@@ -42,7 +42,8 @@ _UNUSED = (
 _LIBRARY = "missing-library"
 _OF_CUDA = re.compile(r"\blib(?:cu|nv|nccl)\w{2,20}\.so", re.IGNORECASE)
 _NO_ROOM = re.compile(
-    r"No space left on device|StorageFull|\bENOSPC\b|quota exceeded", re.IGNORECASE
+    r"No space left on device|not enough space for |StorageFull|\bENOSPC\b|quota exceeded",
+    re.IGNORECASE,
 )
 # Why a program finds no GPU.
 _NO_GPU = frozenset(
@@ -129,7 +130,8 @@ def _explains_no_gpu(event: Event, setting: JobSetting) -> bool:
 
 
 def _found_no_room(event: Event, _: JobSetting) -> bool:
-    return _names(event, "disk-full") and bool(_NO_ROOM.search(event.text))
+    of_room = _names(event, "disk-full") or _names(event, "shm-too-small")
+    return of_room and bool(_NO_ROOM.search(event.text))
 
 
 def _names(event: Event, label: str) -> bool:
@@ -139,7 +141,7 @@ def _names(event: Event, label: str) -> bool:
 _SHORTFALLS: tuple[tuple[str, Callable[[Event, JobSetting], bool]], ...] = (
     ("its ranks worked each alone, and together on nothing", _is_alone),
     ("it ran on the CPU", _explains_no_gpu),
-    ("it could not write all that it had to", _found_no_room),
+    ("there was no room for all that it had to write", _found_no_room),
 )
 
 
