@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
+from remedy.diagnose.ends import line_of_good_end
 from remedy.diagnose.hangs import PEER
 from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
@@ -68,6 +69,8 @@ def _doubts(
         scan.name == lead.file and goes_on_after(lead.line, scan.steps, lead.rank) for scan in scans
     ):
         yield "the job went on after it"
+    if any(scan.name == lead.file and line_of_good_end(scan) > lead.line for scan in scans):
+        yield "a line below it says that all went well"
     is_of_others = label in OF_OTHERS
     labels = OF_OTHERS if is_of_others else (label,)
     if says_otherwise(scans, lead, labels, of_others=is_of_others):

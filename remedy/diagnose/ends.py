@@ -25,6 +25,7 @@ from remedy.text import is_number
 LAST = 6000  # characters at the end of a log that show how it ended
 WIDE = 240  # characters of each of its lines
 LAST_WORDS = 8  # lines with text at the end of a log in which its program takes leave
+RESTARTED = "restarted"  # the entry of what starts ranks again
 STRONG = 0.9  # a text of this weight is a failure even where the log goes on
 STEPS_AFTER = 2  # an exception, and the job went on
 NOT_STARTED = 0.9  # a host of this weight was not there: what ended well is others' work
@@ -48,7 +49,8 @@ ENDED_WELL = re.compile(
     r"(?:finished|completed?|done|succeeded)"
     r"|Out of bounds values : 0 OK|finished successfully|completed successfully|Pod completed"
     r"|successfully (?:finished|completed)|works well|\bexit(?:s successfully|ing cleanly)\b"
-    r"|\bRun finished \d{1,6} round|\bExit Success\b|\bdone training in \d"
+    r"|\bRun finished \d{1,6} round|\bExit Success\b"
+    r"|^Trial status: \d{1,6} TERMINATED$|\bTraining Over!|\bdone training in \d"
     r"|\bLearn more at https://docs\.ultralytics\.com/modes/|\btraining is done\]"
     # Slurm writes ExitCode=0:0 of jobs that run, too.
     r"|(?:exit(?:ed)?[ _-]?(?:with )?(?:code|status(?: code)?)|\brc|return value)\W{1,12}0\b(?!:\d)"
@@ -218,12 +220,18 @@ def _was_raised_last(event: Event, log: LogScan) -> bool:
 
 
 def _since_steps(scan: LogScan) -> str:
-    """Return the last lines of a log that ended well from its last steps on: what it outlived stands above."""
+    """Return the last lines of a log that ended well from its last steps, or its last start, on.
+
+    What it outlived stands above.
+    """
     ending = _ending(scan.tail)
-    if len(scan.steps) < STEPS_AFTER or not ENDED_WELL.search(ending):
+    if not ENDED_WELL.search(ending):
         return ending
+    starts = [event.line + 1 for event in scan.events if event.symptom == RESTARTED]
+    if len(scan.steps) >= STEPS_AFTER:
+        starts.append(scan.steps[-STEPS_AFTER].line)
     lines = ending.rstrip("\n").split("\n")
-    above = len(lines) - 1 - (scan.lines - scan.steps[-STEPS_AFTER].line)
+    above = len(lines) - 1 - (scan.lines - max(starts, default=0))
     return "\n".join(lines[max(0, above) :])
 
 

@@ -23,6 +23,7 @@ from remedy.diagnose.diagnosis import (
 from remedy.diagnose.ends import doubtful_end, is_loss_of_no_number, suspect_end
 from remedy.diagnose.job_setting import CPU, FABRIC, INFINIBAND, SOCKET, TCP, JobSetting
 from remedy.diagnose.outside import QUIET
+from remedy.diagnose.refuted import answered_in
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.survived import TESTED
 from remedy.diagnose.unheard import unheard
@@ -108,8 +109,10 @@ def _of_shortfall(
     """Return why a run that did not fail had less than it asked for; None where it had what it needs."""
     if any(event.symptom == TESTED for event in reported):
         return None
+    answers = {scan.name: answered_in(scan) for scan in scans}
+    lasting = [e for e in reported if not answers[e.source](e.line, e.text)]
     for what, of_it in _SHORTFALLS:
-        if events := [event for event in reported if of_it(event, setting)]:
+        if events := [event for event in lasting if of_it(event, setting)]:
             answer = answer_of(events, [], [])
             note = f"nothing ended the job, but {what}"
             return answer.model_copy(
@@ -134,6 +137,10 @@ def _found_no_room(event: Event, _: JobSetting) -> bool:
     return of_room and bool(_NO_ROOM.search(event.text))
 
 
+def _lost_files(event: Event, _: JobSetting) -> bool:
+    return _names(event, "storage-fault")
+
+
 def _names(event: Event, label: str) -> bool:
     return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
 
@@ -142,6 +149,7 @@ _SHORTFALLS: tuple[tuple[str, Callable[[Event, JobSetting], bool]], ...] = (
     ("its ranks worked each alone, and together on nothing", _is_alone),
     ("it ran on the CPU", _explains_no_gpu),
     ("there was no room for all that it had to write", _found_no_room),
+    ("not all of its files could be read or written", _lost_files),
 )
 
 

@@ -65,7 +65,7 @@ _DEVICES = (
     (
         GPU,
         re.compile(
-            r"\bcuda:\d|\bdevice['\"]?(?: ?[=:] ?| )['\"]?(?:cuda|gpu)\b|\bGPU available: True"
+            r"\bcuda:\d|(?<!--)\bdevice['\"]?(?: ?[=:] ?| )['\"]?(?:cuda|gpu)\b|\bGPU available: True"
             r"|\bcuda(?:_| is )?(?:available|enabled)\W{1,3}True|NCCL INFO|\bUsing (?:GPU|cuda)\b",
             re.IGNORECASE,
         ),

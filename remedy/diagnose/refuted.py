@@ -17,6 +17,7 @@ from remedy.diagnose.survived import TESTED, survival_in
 
 FIRM = 0.95  # a text of this weight is a failure whatever follows
 COMPLETE = "nccl-init-complete"
+DASK_CLOSED = "dask-closed"
 REACHED, SERVES = "reached-later", "server-up"
 MOST_SAID = 3  # sentences about what a run outlived
 PROGRAMS_OWN = 0.7  # the least weight of an exception that is the program's alone
@@ -42,7 +43,7 @@ _ANSWERED = {
     ),
     "clock-was-set": re.compile(r"System clock wrong by"),
     "c10d-connected": re.compile(r"\[c10d\]"),
-    "ssh-came-up": re.compile(r"ssh: connect to host"),
+    "ssh-came-up": re.compile(r"ssh: connect to host|Could not resolve hostname"),
     "kubernetes-placed": re.compile(r"FailedScheduling|pod group is not ready|unused quota"),
     "condor-reconnected": re.compile(r"disconnected|closed unexpectedly"),
     "clock-source": re.compile(r"no selectable sources"),
@@ -52,8 +53,9 @@ _ANSWERED = {
         r"Lost (?:task|executor)|TaskSetManager|YarnScheduler|FetchFailed|ExecutorLost"
         r"|java\.(?:io|net|nio)\.|Transport\w+Handler|loopback address"
     ),
-    "dask-closed": re.compile(
-        r"\bmemory (?:budget|usage)\. |Removing worker|StreamClosed|CommClosed"
+    DASK_CLOSED: re.compile(
+        r"\bmemory (?:budget|usage)\. |Removing worker|Restarting worker|StreamClosed|CommClosed"
+        r"|Failed to communicate with scheduler during heartbeat"
     ),
     "c10d-tried": re.compile(r"network addresses of .* cannot be retrieved"),
     TESTED: re.compile(""),
@@ -180,11 +182,13 @@ def _was_set_up(event: Event, completed: Mapping[tuple[str, str, Process], int])
 
 def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
     """Return whether what was missing came later: a service, a link, a name, another GPU."""
-    if event.role not in _WARNINGS or event.symptom == EXCEPTION:
+    is_raised = event.symptom == EXCEPTION
+    if not is_raised and event.role not in _WARNINGS:
         return False
     return any(
         answer.source == event.source
         and answer.line > event.line
+        and (not is_raised or answer.symptom == DASK_CLOSED)
         # That one rank reaches what another does not is no answer.
         and (None in (answer.process, event.process) or answer.process == event.process)
         and answer.details.get("host", "") in event.text

@@ -74,7 +74,10 @@ def test_what_another_host_names_is_not_named_beside_the_first() -> None:
 
 
 def test_the_code_that_wrote_is_not_on_the_disk_that_is_full() -> None:
-    head = ["Traceback (most recent call last):", '  File "/opt/venv/torch/save.py", line 9, in save']
+    head = [
+        "Traceback (most recent call last):",
+        '  File "/opt/venv/torch/save.py", line 9, in save',
+    ]
     where = "OSError: [Errno 28] No space left on device"
     assert look(diagnose_lines({"log": [*head, where]})) is None
     found = look(diagnose_lines({"log": [*head, f"{where}: '/data/out/step-800'"]}))

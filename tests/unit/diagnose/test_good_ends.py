@@ -140,3 +140,38 @@ def test_what_a_good_run_outlived_is_named_below_it() -> None:
     disabled = "n1:21:29 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"
     found = diagnose_lines({"log": [disabled, *STEPS, END]})
     assert (found.label, [c.label for c in found.candidates]) == ("healthy", ["gdr-peermem"])
+
+
+NO_NAME = "ssh: Could not resolve hostname worker-0.bench.svc: Name or service not known"
+RANK = "#  Rank  0 Group  0 Pid     61 on {} device  0 [0000:19:00] NVIDIA H100 80GB HBM3"
+GOOD = "# Out of bounds values : 0 OK"
+
+
+def test_a_host_that_is_heard_of_later_was_reached() -> None:
+    reached = [NO_NAME, NO_NAME, RANK.format("worker-0"), *STEPS, GOOD]
+    assert diagnose_lines({"log": reached}).label == "healthy"
+    others = [NO_NAME, NO_NAME, RANK.format("worker-1"), *STEPS, GOOD]
+    assert diagnose_lines({"log": others}).label == "hostname-unresolvable"
+
+
+def test_nothing_is_certain_above_a_good_end() -> None:
+    assert diagnose_lines({"log": [NO_NAME]}).confidence == "certain"
+    found = diagnose_lines({"log": [NO_NAME, GOOD]})
+    assert found.confidence == "likely"
+    assert "a line below it says that all went well" in found.notes[-1]
+
+
+def test_what_went_on_from_what_was_kept_needs_no_steps_to_end_well() -> None:
+    trial = "INFO tune_controller.py:1493 -- Trial t7: attempting to restore from checkpoint c4"
+    lost = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+    assert diagnose_lines({"log": [lost, trial, END]}).label == "healthy"
+    assert diagnose_lines({"log": [lost, END]}).label != "healthy"
+    assert diagnose_lines({"log": [lost, trial]}).label != "healthy"
+
+
+def test_files_that_were_not_written_are_no_good_end_unless_their_server_came_back() -> None:
+    lost = "WARNING - saving e.pth failed: [Errno 5] Input/output error: '/lustre/p/e.pth', skip"
+    assert diagnose_lines({"log": [*STEPS[:2], lost, *STEPS[2:], END]}).label == "storage-fault"
+    server = "nfs: server nas2 {}"
+    gone, back = server.format("not responding, still trying"), server.format("OK")
+    assert diagnose_lines({"log": [*STEPS[:2], gone, back, *STEPS[2:], END]}).label == "healthy"
