@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import annotated_types
@@ -19,6 +20,7 @@ from pydantic.fields import FieldInfo
 from remedy.spec import SpecSection
 
 
+@cache
 def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
     """Return for each setting of a model the values that it accepts, other than its default.
 
