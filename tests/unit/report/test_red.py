@@ -42,7 +42,7 @@ COMMAND = re.compile(r"remedy (apply|verify|check) ")
 
 
 def sizes() -> list[ParameterSet]:
-    """Every mix on 8 hosts, with few and many of them, some on 64, a few on 500; most large ones with --full."""
+    """Every mix on 8 hosts, with few and many of them, some on 64, a few on 500; most of these with --full."""
     few = [(8, (0.25, 0.9)[place % 2], mix) for place, mix in enumerate(MIXES)]
     some = [(64, share, mix) for share in (0.1, 0.6) for mix in MIXES[::20]]
     large = [*some, *((500, 0.01, mix) for mix in MIXES[::40])]
