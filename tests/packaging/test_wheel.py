@@ -64,7 +64,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, with_pip=False)
     python = home / "bin/python"
     # By the pip of this environment: to install another costs more than all else here.
-    pip = [sys.executable, "-m", "pip", "--python", python]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
     done = run([*pip, "install", "--no-deps", "--no-index", wheel], home)
     assert done.returncode == 0, done.stdout + done.stderr
     site_packages = run(
