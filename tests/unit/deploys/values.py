@@ -10,7 +10,6 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import annotated_types
@@ -19,14 +18,17 @@ from pydantic.fields import FieldInfo
 
 from remedy.spec import SpecSection
 
+_FOUND: dict[type[SpecSection], dict[str, list[Any]]] = {}
 
-@cache
+
 def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
     """Return for each setting of a model the values that it accepts, other than its default.
 
     Raises:
         AssertionError: a setting has none.
     """
+    if model in _FOUND:
+        return _FOUND[model]
     hints = typing.get_type_hints(model, include_extras=True)
     found: dict[str, list[Any]] = {}
     for name, field in model.model_fields.items():
@@ -38,6 +40,7 @@ def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
             "give some in the model: Field(examples=[...])"
         )
         found[name] = accepted
+    _FOUND[model] = found
     return found
 
 
