@@ -1,8 +1,9 @@
 """The command ``remedy``, forked from a process that has imported it: what most tests run on lab hosts.
 
-Half of what a command costs on a small machine is importing; a suite runs hundreds. A fork has its own process
-group, folder, environment and standard streams, and default signals, as a command that a shell starts. Tests of
-signals and terminals start the command itself, and so do all with ``--full``.
+So is a program (``python -c``) of a test that needs a process of its own because sockets give way to each other
+there. Half of what a command costs on a small machine is importing; a suite runs hundreds. A fork has its own
+process group, folder, environment and standard streams, and default signals, as a command that a shell starts.
+Tests of signals and terminals start the command itself, and so do all with ``--full``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run(
         seconds: after which it is killed.
         environment: all of it.
         folder: where it runs; None for the current one.
-        forked: whether it is ``remedy``.
+        forked: whether it is ``remedy``, or Python with the text of a program (``-c``).
 
     Raises:
         subprocess.TimeoutExpired: it had to be killed.
@@ -164,6 +165,11 @@ if __name__ == "__main__":
     sys.argv = _serve(socket.socket(fileno=int(sys.argv[1])))
     # For click, which names the command in its messages.
     __package__ = ""
+    if sys.argv[1:2] == ["-c"]:
+        (_, _, program, *words) = sys.argv
+        sys.argv = ["-c", *words]
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+        sys.exit()
     from remedy.cli.main import main
 
     sys.exit(main())

@@ -18,6 +18,7 @@ from .conftest import Cluster
 from .runs import LOCKOUT, carry_out, new_file, open_hosts, pending, plan_of
 
 pytestmark = pytest.mark.lab
+# Each test leaves its host as it was: what it made is taken back, or removed. So all share one cluster.
 
 
 def no_confirmation(
@@ -27,7 +28,8 @@ def no_confirmation(
     return reports
 
 
-def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:
+def test_a_change_that_blocks_ssh_ends_reverted(module_cluster: Cluster) -> None:
+    cluster = module_cluster
     host = cluster.hosts[0]
     session = open_hosts(cluster.inventory_path, 10, host)
     outcome = carry_out(session, plan_of(host, LOCKOUT, {}), probe(session))
@@ -40,7 +42,8 @@ def test_a_change_that_blocks_ssh_ends_reverted(cluster: Cluster) -> None:
     assert pending(cluster, host) == ""
 
 
-def test_a_change_that_leaves_the_way_open_is_confirmed(cluster: Cluster) -> None:
+def test_a_change_that_leaves_the_way_open_is_confirmed(module_cluster: Cluster) -> None:
+    cluster = module_cluster
     host = cluster.hosts[0]
     session = open_hosts(cluster.inventory_path, 60, host)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
@@ -51,7 +54,8 @@ def test_a_change_that_leaves_the_way_open_is_confirmed(cluster: Cluster) -> Non
     assert pending(cluster, host) == ""
 
 
-def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
+def test_a_controller_that_dies_before_confirming(module_cluster: Cluster) -> None:
+    cluster = module_cluster
     host = cluster.hosts[1]
     session = open_hosts(cluster.inventory_path, 10)
     path = f"/etc/remedy-test-{secrets.token_hex(4)}"
@@ -71,7 +75,10 @@ def test_a_controller_that_dies_before_confirming(cluster: Cluster) -> None:
     assert pending(cluster, host) == ""
 
 
-def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster: Cluster) -> None:
+def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(
+    module_cluster: Cluster,
+) -> None:
+    cluster = module_cluster
     host = cluster.hosts[2]
     session = open_hosts(cluster.inventory_path, 3000)
     action, blobs = new_file(path := f"/etc/remedy-test-{secrets.token_hex(4)}")
@@ -90,8 +97,9 @@ def test_what_nothing_takes_back_any_more_is_taken_back_by_the_next_run(cluster:
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.full), "after"])
 def test_a_run_that_dies_while_it_arms_its_timer_leaves_no_lock(
-    cluster: Cluster, when: str
+    module_cluster: Cluster, when: str
 ) -> None:
+    cluster = module_cluster
     host = cluster.hosts[3]
     real = '/usr/bin/systemd-run "$@"'
     script = "kill -9 $PPID" if when == "before" else f"{real}; kill -9 $PPID"

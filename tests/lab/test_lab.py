@@ -211,7 +211,14 @@ def test_a_lab_grows_and_boots_what_is_off(new_cluster: Callable[..., Cluster]) 
 
 
 @pytest.mark.usefixtures("_no_leftovers")
-@pytest.mark.parametrize("delay", [0.05, 0.15, 0.3, 0.6])
+@pytest.mark.parametrize(
+    "delay",
+    [
+        0.15,
+        0.6,
+        *(pytest.param(delay, marks=pytest.mark.full) for delay in (0.05, 0.3)),
+    ],
+)
 def test_down_removes_what_a_killed_up_left(delay: float) -> None:
     lab = Lab(LabPaths.of(f"{PREFIX}{os.getpid()}-crash"))
     code = (

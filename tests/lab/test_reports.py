@@ -70,11 +70,20 @@ def test_what_is_only_reported_is_seen_and_fails_nobody(cluster: Cluster) -> Non
 @pytest.mark.parametrize(
     "command",
     [
-        "echo /opt/driver/lib64 >/etc/ld.so.conf.d/driver.conf",
-        "ln -s /opt/driver/lib64/libcuda.so.1 /usr/lib/libcuda.so.1",
-        "echo LD_LIBRARY_PATH=/opt/driver/lib64 >>/etc/environment",
+        pytest.param(
+            "echo /opt/driver/lib64 >/etc/ld.so.conf.d/driver.conf", id="named to the loader"
+        ),
+        pytest.param(
+            "ln -s /opt/driver/lib64/libcuda.so.1 /usr/lib/libcuda.so.1",
+            id="a link",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            "echo LD_LIBRARY_PATH=/opt/driver/lib64 >>/etc/environment",
+            id="in the path of sessions",
+            marks=pytest.mark.full,
+        ),
     ],
-    ids=["named to the loader", "a link", "in the path of sessions"],
 )
 def test_a_driver_that_is_mounted_from_elsewhere(cluster: Cluster, command: str) -> None:
     site = Site(cluster)

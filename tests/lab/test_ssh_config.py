@@ -13,6 +13,13 @@ from tests.lab.conftest import Cluster
 from tests.lab.site import Site
 
 pytestmark = pytest.mark.lab
+PLAIN_AND_MATCH = pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("", id="plain"),
+        pytest.param("Match all\n", id="match", marks=pytest.mark.full),
+    ],
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "connections.md"
 
@@ -55,7 +62,7 @@ def test_the_ssh_config_of_the_page_leads_to_the_host(cluster: Cluster, tmp_path
         assert "Accepted publickey for trainer" in log, (host, log)
 
 
-@pytest.mark.parametrize("more", ["", "Match all\n"], ids=["plain", "match"])
+@PLAIN_AND_MATCH
 def test_where_ssh_comes_in_by_a_later_key_or_a_line_of_shell_so_does_remedy(
     cluster: Cluster, more: str
 ) -> None:
@@ -84,7 +91,7 @@ def test_where_ssh_comes_in_by_a_later_key_or_a_line_of_shell_so_does_remedy(
     assert "IdentityFile in ssh_config" in refused.document["hosts"]["gpu01"]["next_step"]
 
 
-@pytest.mark.parametrize("more", ["", "Match all\n"], ids=["plain", "match"])
+@PLAIN_AND_MATCH
 def test_a_jump_host_that_is_sent_through_itself_is_an_error(cluster: Cluster, more: str) -> None:
     site = Site(cluster)
     config = site.folder / "config"

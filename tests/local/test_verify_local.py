@@ -119,7 +119,7 @@ def test_two_names_for_one_machine_do_not_pass(make: Callable[..., Hosts]) -> No
     [
         pytest.param("torch", "gpu01", marks=pytest.mark.full),
         ("stub", "gpu01"),
-        ("stub", "gpu02"),
+        pytest.param("stub", "gpu02", marks=pytest.mark.full),
         pytest.param("torch", "gpu02", marks=pytest.mark.full),
     ],
     indirect=["make"],
@@ -136,7 +136,9 @@ def test_a_killed_worker_is_named(make: Callable[..., Hosts], victim: str) -> No
 
 
 @on_stub
-@pytest.mark.parametrize("absent", NAMES)
+@pytest.mark.parametrize(
+    "absent", [NAMES[0], *(pytest.param(name, marks=pytest.mark.full) for name in NAMES[1:])]
+)
 def test_a_worker_that_never_starts_is_named_at_the_deadline(
     make: Callable[..., Hosts], absent: str
 ) -> None:

@@ -61,9 +61,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of commands of a new environment with the wheel in it."""
     home = tmp_path_factory.mktemp("environment")
-    venv.create(home, with_pip=True)
+    venv.create(home, with_pip=False)
     python = home / "bin/python"
-    done = run([python, "-m", "pip", "install", "--no-deps", "--no-index", wheel], home)
+    # By the pip of this environment: to install another costs more than all else here.
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    done = run([*pip, "install", "--no-deps", "--no-index", wheel], home)
     assert done.returncode == 0, done.stdout + done.stderr
     site_packages = run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], home

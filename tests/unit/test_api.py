@@ -6,9 +6,11 @@ The module makes the sockets and threads of its whole process cooperative, so a 
 from __future__ import annotations
 
 import ast
-import subprocess
+import os
 import sys
 from pathlib import Path
+
+from tests.lab import forks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 NAMES = [
@@ -85,7 +87,7 @@ with api.load("inventory.py") as session:
 
 def run(folder: Path, text: str) -> str:
     program = [sys.executable, "-c", "from remedy import api\n" + text]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder)
+    done = forks.run(program, stdin="", seconds=120, environment=os.environ, folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

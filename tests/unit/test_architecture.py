@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
-from radon.complexity import cc_visit
+from radon.complexity import cc_visit_ast
 from radon.visitors import Function
 
 PACKAGE = "remedy"
@@ -19,6 +22,55 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
     return grimp.build_graph(PACKAGE, exclude_type_checking_imports=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the rules of this file ask of a module of the house.
+
+    Args:
+        classes: the names that it defines.
+        names: what ``public_names`` gives.
+        calls: the callee of each call, and the names in its first argument (None where it has none).
+        blocks: its functions and methods, measured.
+    """
+
+    classes: tuple[str, ...]
+    names: tuple[str, ...]
+    calls: tuple[tuple[str, frozenset[str] | None], ...]
+    blocks: tuple[Function, ...]
+
+
+def source_of(text: str) -> Source:
+    """Read a module once for all rules: parsing is most of the work of each, and trees fill the memory."""
+    tree = ast.parse(text)
+    nodes = [*ast.walk(tree)]
+    return Source(
+        classes=tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
+        names=tuple(public_names(nodes)),
+        calls=tuple(
+            (ast.unparse(node.func), names_in(node.args[0]) if node.args else None)
+            for node in nodes
+            if isinstance(node, ast.Call)
+        ),
+        blocks=tuple(block for block in cc_visit_ast(tree) if isinstance(block, Function)),
+    )
+
+
+def names_in(expression: ast.expr) -> frozenset[str]:
+    """Return the names that an expression uses."""
+    return frozenset(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
+
+
+@cache
+def house() -> dict[str, Source]:
+    """Return the modules of both packages, each once: ``remedy/deploys`` is a link to ``deploys``."""
+    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
+    return {
+        str(path.relative_to(ROOT)): source_of(path.read_text(encoding="utf-8"))
+        for path in sorted(paths)
+        if not path.is_relative_to(ROOT / "remedy" / "deploys")
+    }
 
 
 def room_of(module: str) -> str:
@@ -77,10 +129,10 @@ def test_every_room_has_a_row(graph: grimp.ImportGraph) -> None:
     assert {room.partition(".")[2] for room in map(room_of, graph.modules)} - {""} <= names
 
 
-def imported_tests(text: str) -> list[str]:
+def imported_tests(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the test modules that a Python file imports, whole or in part."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -90,35 +142,28 @@ def imported_tests(text: str) -> list[str]:
     return [name for name in names if re.search(r"^tests\.(.*\.)?test_\w+", name)]
 
 
-def owners_of_classes(paths: list[Path]) -> dict[str, list[str]]:
+def owners_of_classes(sources: Mapping[str, Source]) -> dict[str, list[str]]:
     """Return the files that define each class."""
     owners: dict[str, list[str]] = {}
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                owners.setdefault(node.name, []).append(str(path))
+    for path, source in sources.items():
+        for name in source.classes:
+            owners.setdefault(name, []).append(path)
     return owners
 
 
-def test_a_class_has_one_owner(tmp_path: Path) -> None:
+def test_a_class_has_one_owner() -> None:
     """One word for a thing, one thing for a word (docs/words.md)."""
-    twins = [tmp_path / "a.py", tmp_path / "b.py"]
-    for path in twins:
-        path.write_text("class Place: ...\nclass _Line: ...\n")
-    both = list(map(str, twins))
-    assert owners_of_classes(twins) == {"Place": both, "_Line": both}
-    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
-    owners = owners_of_classes(
-        sorted(path for path in paths if not path.is_relative_to(ROOT / "remedy" / "deploys"))
-    )
+    twin = source_of("class Place: ...\nclass _Line: ...\n")
+    both = ["a.py", "b.py"]
+    assert owners_of_classes(dict.fromkeys(both, twin)) == {"Place": both, "_Line": both}
+    owners = owners_of_classes(house())
     assert len(owners) > 300
     assert {name: files for name, files in owners.items() if len(files) > 1} == {}
 
 
-def idle_functions(text: str) -> list[str]:
+def idle_functions(tree: ast.Module, nodes: Iterable[ast.AST]) -> list[str]:
     """Return the functions of a test module that pytest does not run, and nothing in it names."""
-    tree = ast.parse(text)
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
     return [
         node.name
         for node in tree.body
@@ -127,34 +172,54 @@ def idle_functions(text: str) -> list[str]:
     ]
 
 
+def imported_and_idle(text: str) -> tuple[list[str], list[str]]:
+    """Return what both rules about a file of the tests ask for; it is parsed once."""
+    tree = ast.parse(text)
+    nodes = [*ast.walk(tree)]
+    return imported_tests(nodes), idle_functions(tree, nodes)
+
+
+@cache
+def files_of_tests() -> dict[str, tuple[list[str], list[str]]]:
+    """Return for each file of the tests what it imports of others, and its idle functions."""
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    return {str(p.relative_to(ROOT)): imported_and_idle(p.read_text("utf-8")) for p in paths}
+
+
 def test_no_test_lacks_the_name_of_a_test() -> None:
     sample = "def helper(): ...\ndef test_a(): helper()\ndef a_host_is_well(): assert 1\n"
-    assert idle_functions(sample) == ["a_host_is_well"]
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    assert len(files) > 100
-    idle = {str(path.relative_to(ROOT)): idle_functions(path.read_text()) for path in files}
+    assert imported_and_idle(sample)[1] == ["a_host_is_well"]
+    idle = {
+        file: names
+        for file, (_, names) in files_of_tests().items()
+        if Path(file).name.startswith("test_")
+    }
+    assert len(idle) > 100
     assert {file: names for file, names in idle.items() if names} == {}
 
 
 def test_no_test_module_imports_another() -> None:
     """What two of them need is in a bench; so a test can be moved or deleted without a look around."""
-    assert imported_tests("from tests.unit.firewall import test_ufw\nimport tests.lab.test_sudo")
-    assert imported_tests("from .test_guard import LOCKOUT") == ["tests.test_guard.LOCKOUT"]
-    assert imported_tests("from . import test_guard")
-    assert not imported_tests("from tests.unit.plans import plan_of\nfrom pytest import test_x")
-    files = sorted((ROOT / "tests").rglob("*.py"))
-    assert len(files) > 100
-    found = {str(path.relative_to(ROOT)): imported_tests(path.read_text()) for path in files}
+
+    def imported(text: str) -> list[str]:
+        return imported_and_idle(text)[0]
+
+    assert imported("from tests.unit.firewall import test_ufw\nimport tests.lab.test_sudo")
+    assert imported("from .test_guard import LOCKOUT") == ["tests.test_guard.LOCKOUT"]
+    assert imported("from . import test_guard")
+    assert not imported("from tests.unit.plans import plan_of\nfrom pytest import test_x")
+    found = {file: modules for file, (modules, _) in files_of_tests().items()}
+    assert len(found) > 100
     assert {file: modules for file, modules in found.items() if modules} == {}
 
 
 def functions(folder: str) -> list[tuple[str, Function]]:
     """Return every function of a folder with the file that it is in; methods are among them."""
     return [
-        (path.name, block)
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for block in cc_visit(path.read_text(encoding="utf-8"))
-        if isinstance(block, Function)
+        (Path(path).name, block)
+        for path, source in house().items()
+        if path.startswith(f"{folder}/")
+        for block in source.blocks
     ]
 
 
@@ -179,17 +244,21 @@ def test_a_function_fits_a_screen_and_a_head(folder: str, most: int) -> None:
 _MADE_BY_THE_BENCH = {"Change", "Finding", "FileAction", "CommandAction"}
 
 
-def made_by_hand(text: str) -> set[str]:
+def made_by_hand(source: Source) -> set[str]:
     """Return what a remedy's file builds that is the workbench's to build."""
-    calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
-    return {ast.unparse(function).rpartition(".")[2] for function in calls} & _MADE_BY_THE_BENCH
+    return {callee.rpartition(".")[2] for callee, _ in source.calls} & _MADE_BY_THE_BENCH
 
 
 def test_no_remedy_builds_a_change_or_a_finding_by_hand() -> None:
-    assert made_by_hand("from remedy import plan\nplan.Change(id='')\nfinding()") == {"Change"}
-    paths = [*(ROOT / "deploys").rglob("*.py"), *(ROOT / "docs" / "examples").glob("*.py")]
-    assert len(paths) > 50
-    by_hand = {str(path.relative_to(ROOT)): made_by_hand(path.read_text("utf-8")) for path in paths}
+    sample = "from remedy import plan\nplan.Change(id='')\nfinding()"
+    assert made_by_hand(source_of(sample)) == {"Change"}
+    sources = {path: source for path, source in house().items() if path.startswith("deploys/")}
+    sources |= {
+        str(path.relative_to(ROOT)): source_of(path.read_text("utf-8"))
+        for path in (ROOT / "docs" / "examples").glob("*.py")
+    }
+    assert len(sources) > 50
+    by_hand = {path: made_by_hand(source) for path, source in sources.items()}
     assert {path: names for path, names in by_hand.items() if names} == {}
 
 
@@ -222,19 +291,23 @@ _WRITES = re.compile(
 )
 
 
+def here_alone() -> dict[str, Source]:
+    """Return the modules that run neither on hosts nor for the lab; of ``deploys`` no folder in it."""
+    return {
+        path: source
+        for path, source in house().items()
+        if not ("/onhost/" in path or path.startswith("remedy/lab/"))
+        and (path.startswith(f"{PACKAGE}/") or path.count("/") == 1)
+    }
+
+
 def test_one_module_writes_to_the_terminal_beside_the_console() -> None:
     """What runs on hosts writes there; in the text of a program ``print`` is no call of ours."""
-    found = set()
-    for path in sorted([*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "deploys").glob("*.py")]):
-        name = str(path.relative_to(ROOT))
-        if "/onhost/" in name or "remedy/lab/" in name:
-            continue
-        calls = [
-            ast.unparse(node)
-            for node in ast.walk(ast.parse(path.read_text("utf-8")))
-            if isinstance(node, ast.Call)
-        ]
-        found |= {name for call in calls if _WRITES.match(call)}
+    found = {
+        path
+        for path, source in here_alone().items()
+        if any(_WRITES.match(f"{callee}(") for callee, _ in source.calls)
+    }
     assert found == {"remedy/cli/plain.py"}
 
 
@@ -257,17 +330,12 @@ _COMPILES = re.compile(r"re\.(?:compile|search|match|fullmatch|sub|subn|split|fi
 
 def test_no_pattern_of_a_host_becomes_a_regular_expression() -> None:
     found = set()
-    for path in sorted([*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "deploys").glob("*.py")]):
-        name = str(path.relative_to(ROOT))
-        if "/onhost/" in name or "remedy/lab/" in name:
-            continue
-        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(call, ast.Call) and call.args:
-                function = ast.unparse(call.func)
-                names = {n.id for n in ast.walk(call.args[0]) if isinstance(n, ast.Name)}
+    for path, source in here_alone().items():
+        for callee, names in source.calls:
+            if names is not None:
                 is_ours = all(known.isupper() or known == "re" for known in names)
-                compiles = _COMPILES.match(function) and not is_ours
-                found |= {name} if compiles or "fnmatch" in function else set()
+                compiles = _COMPILES.match(callee) and not is_ours
+                found |= {path} if compiles or "fnmatch" in callee else set()
     assert found == PATTERNS.keys()
 
 
@@ -278,10 +346,10 @@ _NO_NAMES = {
 }
 
 
-def public_names(text: str) -> list[str]:
+def public_names(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the names of public functions and classes' fields, and of the parameters of public functions."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.startswith("_") and node.name != "__init__":
                 continue
@@ -298,8 +366,7 @@ def test_names_that_others_use_are_nouns() -> None:
     sample = (
         "class A:\n    own: int\n\n    def f(self, given, *, x): ...\n\n    def told(self): ...\n"
     )
-    assert _NO_NAMES & set(public_names(sample)) == {"own", "given", "told"}
-    paths = [*(ROOT / "remedy").rglob("*.py"), *(ROOT / "deploys").rglob("*.py")]
-    names = {str(path.relative_to(ROOT)): public_names(path.read_text()) for path in paths}
+    assert _NO_NAMES & set(source_of(sample).names) == {"own", "given", "told"}
+    names = {path: source.names for path, source in house().items()}
     assert sum(map(len, names.values())) > 5000
     assert {path: odd for path, these in names.items() if (odd := _NO_NAMES & set(these))} == {}

@@ -6,6 +6,7 @@ measure small sizes.
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -38,7 +39,7 @@ class Tensor:
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
         others = other.numbers if isinstance(other, Tensor) else [other] * len(self)
-        return Tensor(array("b", [a != b for a, b in zip(self.numbers, others)]))  # noqa: B905  (Python 3.8)
+        return Tensor(array("b", map(operator.ne, self.numbers, others)))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -18,6 +18,8 @@ from pydantic.fields import FieldInfo
 
 from remedy.spec import SpecSection
 
+_FOUND: dict[type[SpecSection], dict[str, list[Any]]] = {}
+
 
 def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
     """Return for each setting of a model the values that it accepts, other than its default.
@@ -25,6 +27,8 @@ def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
     Raises:
         AssertionError: a setting has none.
     """
+    if model in _FOUND:
+        return _FOUND[model]
     hints = typing.get_type_hints(model, include_extras=True)
     found: dict[str, list[Any]] = {}
     for name, field in model.model_fields.items():
@@ -36,6 +40,7 @@ def values_of(model: type[SpecSection]) -> dict[str, list[Any]]:
             "give some in the model: Field(examples=[...])"
         )
         found[name] = accepted
+    _FOUND[model] = found
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
+from _pytest.mark import ParameterSet
 from ClusterShell.NodeSet import NodeSet
 
 from remedy.diagnose.diagnosis import (
@@ -40,11 +41,18 @@ MIXES = [
 COMMAND = re.compile(r"remedy (apply|verify|check) ")
 
 
-def sizes() -> list[tuple[int, float, tuple[str, ...]]]:
-    """Every mix on 8 hosts, with few and many of them, some on 64, a few on 500."""
+def sizes() -> list[ParameterSet]:
+    """Every mix on 8 hosts, with few and many of them, some on 64, a few on 500; most of these with --full."""
     few = [(8, (0.25, 0.9)[place % 2], mix) for place, mix in enumerate(MIXES)]
     some = [(64, share, mix) for share in (0.1, 0.6) for mix in MIXES[::20]]
-    return [*few, *some, *((500, 0.01, mix) for mix in MIXES[::40])]
+    large = [*some, *((500, 0.01, mix) for mix in MIXES[::40])]
+    return [
+        *(pytest.param(*one) for one in few),
+        *(
+            pytest.param(*one, marks=() if place % 4 == 0 else pytest.mark.full)
+            for place, one in enumerate(large)
+        ),
+    ]
 
 
 @pytest.mark.parametrize(("number", "share", "mix"), sizes(), ids=lambda value: f"{value}"[:60])

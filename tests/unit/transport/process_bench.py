@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
+
+from tests.lab import forks
 
 IMPORT = """
 import remedy.transport.cooperative, sys, os, time
@@ -13,13 +15,7 @@ client.install(); client.install()
 
 
 def in_a_process(text: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT + text],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-c", IMPORT + text]
+    done = forks.run(command, stdin="", seconds=60, environment=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -5,15 +5,21 @@ Of its own, because in that of the tests pyinfra may have put cooperative socket
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LACKS = (
@@ -51,41 +57,66 @@ class Drawing:
 
 def draw(drawings: Sequence[Drawing]) -> list[Any]:
     """Return what the script of each drawing found."""
-    done = subprocess.run(
-        [sys.executable, "-m", __name__],
-        input=json.dumps([asdict(drawing) for drawing in drawings]),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=DEADLINE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[Any] = json.loads(done.stdout)
+    process = _browser()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([asdict(drawing) for drawing in drawings]) + "\n")
+    process.stdin.flush()
+    # What was not drawn in time ends the browser, and with it the wait for its answer.
+    late = threading.Timer(DEADLINE, process.kill)
+    late.start()
+    try:
+        answer = process.stdout.readline()
+    finally:
+        late.cancel()
+    if not answer:
+        _browser.cache_clear()
+    assert answer, f"the browser ended: {process.wait()}"
+    found: list[Any] = json.loads(answer)
     return found
 
 
+@cache
+def _browser() -> subprocess.Popen[str]:
+    """Start the browser once for all that is drawn; it ends with this process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    atexit.register(process.wait, 30)
+    atexit.register(process.stdin.close)
+    return process
+
+
 def main() -> None:
-    """Draw what standard input lists; print what the scripts found."""
+    """Draw what each line of standard input lists; print what the scripts found, a line for each."""
     from playwright.sync_api import sync_playwright
 
-    drawings = [Drawing(**fields) for fields in json.load(sys.stdin)]
-    found = []
     with sync_playwright() as playwright:
         # Its sandbox needs what a root user of a container has not; the pages are our own.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for drawing in drawings:
-            sheet = browser.new_page(
-                viewport={"width": drawing.width, "height": drawing.height},
-                color_scheme=drawing.scheme,
-            )
-            sheet.set_content(drawing.page)
-            if drawing.picture:
-                sheet.screenshot(path=drawing.picture, full_page=drawing.whole)
-            found.append(sheet.evaluate(drawing.script))
-            sheet.close()
+        for line in sys.stdin:
+            found = [_found(browser, Drawing(**fields)) for fields in json.loads(line)]
+            print(json.dumps(found), flush=True)
         browser.close()
-    json.dump(found, sys.stdout)
+
+
+def _found(browser: Browser, drawing: Drawing) -> Any:
+    """Draw a page in a window of its own; return what its script found."""
+    sheet = browser.new_page(
+        viewport={"width": drawing.width, "height": drawing.height},
+        color_scheme=drawing.scheme,
+    )
+    sheet.set_content(drawing.page)
+    if drawing.picture:
+        sheet.screenshot(path=drawing.picture, full_page=drawing.whole)
+    found = sheet.evaluate(drawing.script)
+    sheet.close()
+    return found
 
 
 if __name__ == "__main__":
