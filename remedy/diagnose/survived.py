@@ -14,6 +14,7 @@ from remedy.diagnose.suspect import is_suspect
 
 TESTED = "tests-passed"
 
+_NAMES = re.compile(r"[\w.-]{1,253}")
 _UNREACHED = frozenset(("ssh-launch-failure", "hostname-unresolvable"))
 _NO_FAILURES = frozenset((Role.GOOD, Role.HARMLESS))
 
@@ -21,10 +22,10 @@ _NO_FAILURES = frozenset((Role.GOOD, Role.HARMLESS))
 def survival_in(events: Sequence[Event], scans: Sequence[LogScan]) -> Callable[[Event], bool]:
     """Return what says of an event whether its run survived it.
 
-    It did where its launcher started the ranks again, and they made steps or ended well; and where a log that says
-    in the end that all went well has steps on both sides of it. A host that fails before the first step is
-    survived by nobody, unless it is heard of later: others that end well are other runs. What tests provoked, they
-    say by themselves.
+    It did where its launcher started the ranks again, and they made steps or ended well; and where a log that
+    says in the end that all went well has steps on both sides of it. A host that fails before the first step is
+    survived by nobody, unless it is heard of later: others that end well are other runs. What tests provoked,
+    they say by themselves.
 
     Args:
         events: of all logs.
@@ -57,8 +58,12 @@ def _was_heard_of(event: Event, log: LogScan) -> bool:
         return False
     rows = log.tail.rstrip("\n").split("\n")
     after = rows[max(0, event.line - (log.lines - len(rows))) :]
-    name = re.compile(rf"(?<![\w.-]){re.escape(host.partition('.')[0])}(?![\w-])")
-    return any(name.search(row) and not is_suspect(row) and not is_typed(row) for row in after)
+    name = host.partition(".")[0]
+    return any(
+        name in (word.partition(".")[0] for word in _NAMES.findall(row))
+        and not (is_suspect(row) or is_typed(row))
+        for row in after
+    )
 
 
 def _new_starts(
