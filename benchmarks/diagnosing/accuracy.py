@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,7 @@ def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:
     )
 
 
+@cache
 def _families(label: str) -> frozenset[str]:
     """Return the families that know a label, whatever the weight; none where no text speaks clearly for it."""
     if not any(entry.speaks_clearly_for(label) for entry in catalogue()):

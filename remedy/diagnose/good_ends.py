@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from remedy.diagnose.answers import answer_of
 from remedy.diagnose.catalogue import CLEAR, Role
@@ -111,6 +112,8 @@ def _of_shortfall(
         return None
     answers = {scan.name: answered_in(scan) for scan in scans}
     lasting = [e for e in reported if not answers[e.source](e.line, e.text)]
+    if not _are_at_once([event for event in lasting if event.symptom == ALONE], scans):
+        lasting = [event for event in lasting if event.symptom != ALONE]
     for what, of_it in _SHORTFALLS:
         if events := [event for event in lasting if of_it(event, setting)]:
             answer = answer_of(events, [], [])
@@ -119,6 +122,16 @@ def _of_shortfall(
                 update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
             )
     return _of_repeats(reported, scans) or _of_an_unused_fabric(setting)
+
+
+def _are_at_once(events: Sequence[Event], scans: Sequence[LogScan]) -> bool:
+    """Return whether processes said something before any of them made a step: else one ran after the other."""
+    steps = {scan.name: [step.line for step in scan.steps] for scan in scans}
+    return any(
+        first.source != second.source
+        or not any(first.line < line < second.line for line in steps[first.source])
+        for first, second in pairwise(events)
+    )
 
 
 def _is_alone(event: Event, _: JobSetting) -> bool:

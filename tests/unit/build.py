@@ -6,6 +6,7 @@ import os
 import time
 import typing
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -48,8 +49,14 @@ def record(model: type[M], **given: Any) -> M:
     for name, field in model.model_fields.items():
         if name in values or not field.is_required():
             continue
-        values[name] = _filler(typing.get_type_hints(model)[name])
+        values[name] = _filler(_hints(model)[name])
     return model(**values)
+
+
+@cache
+def _hints(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the types of a model's fields: to resolve their names takes longer than to make a host of them."""
+    return typing.get_type_hints(model)
 
 
 def _filler(hint: Any) -> Any:

@@ -44,6 +44,11 @@ def test_processes_that_were_each_alone_made_no_job_together() -> None:
     assert "each alone" in found.notes[0]
 
 
+def test_processes_that_ran_one_after_the_other_were_to_be_alone() -> None:
+    run = [*_alone("JAX process: 0 / 1", 1), *STEPS]
+    assert diagnose_lines({"log": [*run, *run, END]}).label == "healthy"
+
+
 @pytest.mark.parametrize(("rank", "count"), [("JAX process: 0 / 1", 1), ("JAX process: 0 / 4", 4)])
 def test_a_process_that_is_one_of_many_or_was_started_alone_is_well(rank: str, count: int) -> None:
     assert diagnose_lines({"log": [*_alone(rank, count), *STEPS, END]}).label == "healthy"
