@@ -180,3 +180,16 @@ def test_files_that_were_not_written_are_no_good_end_unless_their_server_came_ba
     server = "nfs: server nas2 {}"
     gone, back = server.format("not responding, still trying"), server.format("OK")
     assert diagnose_lines({"log": [*STEPS[:2], gone, back, *STEPS[2:], END]}).label == "healthy"
+
+
+DASK = "2025-02-20 14:19:58,311 - distributed."
+OVER = f"{DASK}nanny.memory - WARNING - Worker tcp://a:35 (pid=61) exceeded 95% memory budget. Restarting..."
+GAVE_UP = f"{DASK}scheduler - ERROR - Task 'x' marked as failed because 4 workers died while trying to run it"
+CLOSED = f"{DASK}scheduler - INFO - Closing scheduler. Reason: scheduler-close"
+
+
+def test_a_worker_of_dask_that_came_back_failed_nobody_and_a_task_that_was_given_up_did() -> None:
+    again = [OVER, f"{DASK}nanny - WARNING - Restarting worker"]
+    good = diagnose_lines({"log": [*again, "wrote 1204 rows", "Total time: 611.4", CLOSED]})
+    assert good.label == "healthy"
+    assert diagnose_lines({"log": [*again, GAVE_UP, CLOSED]}).label == "host-oom"
