@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, HEALTHY, UNKNOWN, Diagnosis, Quote, sure
 from remedy.diagnose.ends import line_of_good_end
+from remedy.diagnose.events import speaks_clearly_for
 from remedy.diagnose.hangs import PEER
 from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
@@ -83,7 +84,7 @@ def _doubts(
 
 def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterable[LogScan]) -> bool:
     """Return whether only warnings name a cause, and the log goes on after them and reports no failure."""
-    if any(_names(event, label) and not only_warns(event) for event in events):
+    if any(speaks_clearly_for(event, label) and not only_warns(event) for event in events):
         return False
     return any(
         scan.name == lead.file
@@ -95,12 +96,9 @@ def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterabl
 
 def _is_reported(label: str, events: Iterable[Event]) -> bool:
     """Return whether a line that does more than inform names a cause clearly."""
-    return any(_names(event, label) and not INFORMS.search(event.text) for event in events)
-
-
-def _names(event: Event, label: str) -> bool:
-    """Return whether a line names a cause clearly."""
-    return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
+    return any(
+        speaks_clearly_for(event, label) and not INFORMS.search(event.text) for event in events
+    )
 
 
 def _is_distinct(label: str, events: Iterable[Event]) -> bool:

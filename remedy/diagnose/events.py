@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from remedy.diagnose.catalogue import Role, Symptom, catalogue
+from remedy.diagnose.catalogue import CLEAR, Role, Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.scan import Event, LogScan
 
@@ -62,6 +62,16 @@ def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     return _in_order(
         [event for event in valid if _is_in_company(entries.get(event.symptom), symptoms)]
     )
+
+
+def speaks_clearly_for(event: Event, label: str) -> bool:
+    """Return whether an event names a cause clearly.
+
+    Args:
+        event: of a log.
+        label: of the cause.
+    """
+    return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
 
 
 def is_misplaced(event: Event) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from remedy.diagnose.answers import answer_of
-from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.catalogue import Role
 from remedy.diagnose.diagnosis import (
     APPLICATION,
     HEALTHY,
@@ -22,11 +22,11 @@ from remedy.diagnose.diagnosis import (
     sure,
 )
 from remedy.diagnose.ends import doubtful_end, is_loss_of_no_number, suspect_end
+from remedy.diagnose.events import speaks_clearly_for
 from remedy.diagnose.job_setting import CPU, FABRIC, INFINIBAND, SOCKET, TCP, JobSetting
 from remedy.diagnose.outside import QUIET
 from remedy.diagnose.refuted import answered_in
 from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.survived import TESTED
 from remedy.diagnose.unheard import unheard
 from remedy.text import clipped
 
@@ -108,20 +108,14 @@ def _of_shortfall(
     reported: Sequence[Event], scans: Sequence[LogScan], setting: JobSetting
 ) -> Diagnosis | None:
     """Return why a run that did not fail had less than it asked for; None where it had what it needs."""
-    if any(event.symptom == TESTED for event in reported):
-        return None
     answers = {scan.name: answered_in(scan) for scan in scans}
     lasting = [e for e in reported if not answers[e.source](e.line, e.text)]
     if not _are_at_once([event for event in lasting if event.symptom == ALONE], scans):
         lasting = [event for event in lasting if event.symptom != ALONE]
     for what, of_it in _SHORTFALLS:
         if events := [event for event in lasting if of_it(event, setting)]:
-            answer = answer_of(events, [], [])
-            note = f"nothing ended the job, but {what}"
-            return answer.model_copy(
-                update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
-            )
-    return _of_repeats(reported, scans) or _of_an_unused_fabric(setting)
+            return _without(events, what)
+    return _of_repeats(lasting, scans) or _of_an_unused_fabric(setting)
 
 
 def _are_at_once(events: Sequence[Event], scans: Sequence[LogScan]) -> bool:
@@ -141,21 +135,17 @@ def _is_alone(event: Event, _: JobSetting) -> bool:
 def _explains_no_gpu(event: Event, setting: JobSetting) -> bool:
     if setting.devices != {CPU}:
         return False
-    of_a_library = _names(event, _LIBRARY) and _OF_CUDA.search(event.text)
-    return bool(of_a_library) or any(_names(event, label) for label in _NO_GPU)
+    of_a_library = speaks_clearly_for(event, _LIBRARY) and _OF_CUDA.search(event.text)
+    return bool(of_a_library) or any(speaks_clearly_for(event, label) for label in _NO_GPU)
 
 
 def _found_no_room(event: Event, _: JobSetting) -> bool:
-    of_room = _names(event, "disk-full") or _names(event, "shm-too-small")
+    of_room = speaks_clearly_for(event, "disk-full") or speaks_clearly_for(event, "shm-too-small")
     return of_room and bool(_NO_ROOM.search(event.text))
 
 
 def _lost_files(event: Event, _: JobSetting) -> bool:
-    return _names(event, "storage-fault")
-
-
-def _names(event: Event, label: str) -> bool:
-    return any(cause.label == label and cause.weight >= CLEAR for cause in event.causes)
+    return speaks_clearly_for(event, "storage-fault")
 
 
 _SHORTFALLS: tuple[tuple[str, Callable[[Event, JobSetting], bool]], ...] = (
@@ -166,21 +156,25 @@ _SHORTFALLS: tuple[tuple[str, Callable[[Event, JobSetting], bool]], ...] = (
 )
 
 
-def _of_repeats(reported: Sequence[Event], scans: Sequence[LogScan]) -> Diagnosis | None:
+def _of_repeats(lasting: Sequence[Event], scans: Sequence[LogScan]) -> Diagnosis | None:
     """Return what failed again after the run had made steps: it was not got over."""
     steps = {scan.name: [step.line for step in scan.steps] for scan in scans}
     seen: dict[tuple[str, str], int] = {}
-    for event in reported:
+    for event in lasting:
         if event.role is not Role.CAUSE or event.weight < FIRM:
             continue
         first = seen.setdefault((event.source, event.symptom), event.line)
         if any(first < line < event.line for line in steps[event.source]):
-            answer = answer_of([event], [], [])
-            note = f"nothing ended the job, but this came again after more steps (first {event.source}:{first})"
-            return answer.model_copy(
-                update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))}
-            )
+            what = f"this came again after more steps (first {event.source}:{first})"
+            return _without([event], what)
     return None
+
+
+def _without(events: Sequence[Event], what: str) -> Diagnosis:
+    """Answer with what events speak for, though the job went on."""
+    answer = answer_of(events, [], [])
+    note = f"nothing ended the job, but {what}"
+    return answer.model_copy(update={"notes": (note,), **sure(min(answer.certainty, WITHOUT))})
 
 
 def _of_an_unused_fabric(setting: JobSetting) -> Diagnosis | None:

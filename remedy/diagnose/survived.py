@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from remedy.diagnose.catalogue import CLEAR, Role
+from remedy.diagnose.catalogue import Role
 from remedy.diagnose.ends import RESTARTED, line_of_good_end
+from remedy.diagnose.events import speaks_clearly_for
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.sessions import is_typed
 from remedy.diagnose.steps import OWN_STEPS, goes_on_after
@@ -54,7 +55,7 @@ def survival_in(events: Sequence[Event], scans: Sequence[LogScan]) -> Callable[[
 def _was_heard_of(event: Event, log: LogScan) -> bool:
     """Return whether a host that could not be reached is named later by a line without a word of a failure."""
     host = event.details.get("host", "")
-    if not host or _UNREACHED.isdisjoint(c.label for c in event.causes if c.weight >= CLEAR):
+    if not host or not any(speaks_clearly_for(event, label) for label in _UNREACHED):
         return False
     rows = log.tail.rstrip("\n").split("\n")
     after = rows[max(0, event.line - (log.lines - len(rows))) :]

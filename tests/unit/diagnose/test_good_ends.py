@@ -193,3 +193,10 @@ def test_a_worker_of_dask_that_came_back_failed_nobody_and_a_task_that_was_given
     good = diagnose_lines({"log": [*again, "wrote 1204 rows", "Total time: 611.4", CLOSED]})
     assert good.label == "healthy"
     assert diagnose_lines({"log": [*again, GAVE_UP, CLOSED]}).label == "host-oom"
+
+
+def test_tests_that_passed_excuse_what_stands_above_them_alone() -> None:
+    tests = "============= 7 passed in 48.22s ============="
+    run = [TOO_OLD, "device: cpu", *STEPS, END]
+    assert diagnose_lines({"log": [tests, *run]}).label == "driver-mismatch"
+    assert diagnose_lines({"log": [*run, tests]}).label == "healthy"
