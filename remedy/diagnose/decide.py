@@ -70,6 +70,7 @@ from remedy.diagnose.stopped import without_aftermath
 from remedy.diagnose.succeeded import successes
 from remedy.diagnose.suspect import is_silent_of_failure
 from remedy.diagnose.timeline import timeline
+from remedy.diagnose.trials import without_trials
 from remedy.diagnose.worded import LEAST, narrowed, of_words
 from remedy.diagnose.words import by_words
 from remedy.text import is_number
@@ -101,7 +102,7 @@ class _Sorted:
 
 def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
-    scans, clocks = on_one_clock([of_the_last_run(scan) for scan in scans])
+    scans, clocks = on_one_clock([of_the_last_run(without_trials(scan)) for scan in scans])
     scans = without_aftermath(without_the_past(scans))
     events = without_outlived(at_their_level(events_that_count(scans)))
     reported = events

@@ -257,7 +257,8 @@ def has_returned(scan: LogScan) -> bool:
     Args:
         scan: the log.
     """
-    return is_prompt(scan.tail.rstrip().rpartition("\n")[2])
+    rows = scan.tail.rstrip().splitlines()[-2:]
+    return is_prompt("".join(rows[-1:])) or exit_status(rows) == 0
 
 
 def says_farewell(scans: Sequence[LogScan]) -> bool:
@@ -344,7 +345,7 @@ def strange_end(scan: LogScan) -> str:
     lines = scan.tail.splitlines()[-MOST_LINES:]
     last = max((at for at, line in enumerate(lines) if is_progress(line)), default=len(lines))
     known = {_NUMBERS.sub("", line) for line in lines[:last]}
-    rest = [line for line in lines[last + 1 :] if not is_prompt(line)]
+    rest = [line for line in lines[last + 1 :] if not (is_prompt(line) or asks_for_status(line))]
     if any(map(ENDED_WELL.search, rest)):
         # How what it was part of is taken down.
         rest = [line for line in rest if is_suspect(line)]

@@ -17,6 +17,7 @@ _MEANT_WELL = re.compile(
     r"|\b(?:[Tt]reat(?:ing|ed)? it as|fall(?:ing|s)? back to|will be (?:ignored|skipped)|mode=abort)\b"
     r"|retry ?\((?P<try>\d+)/(?!(?P=try)\))\d+\)|could not find TensorRT|uv_loop_close failed"
     r"|loopback address as fallback|client socket cannot be|Invoked with (?:_raw_params|cmd)=|\bCOMMAND="
+    r"|Producer process has been terminated before all shared CUDA tensors released"
     r"|\[preauth\]|sshd\[\d+\]: (?:Failed password|Invalid user|Disconnected)|OUT_OF_RANGE: End of sequence"
     r"|factory for plugin \w+ when one has already been registered"
     r"|(?:see all help / error messages|ha(?:ve|s) sent help message)|shm_unlink\(/?ucx_shm"

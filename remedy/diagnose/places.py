@@ -59,7 +59,7 @@ _OF_NO_HOST = (
 
 # Debian and its kin give a host's own name such an address in /etc/hosts; nothing else leads there.
 _OF_A_NAME = re.compile(
-    r"(?i)\bconnect(?:ing|ion)?(?:\(\))? (?:to|with|at)\b.{0,80}\b127\.0\.1\.\d{1,3}\b"
+    r"(?i)\bconnect(?:ing|ion)?(?:\(\))? (?:failed )?(?:to|with|at|for)\b.{0,80}\b127\.0\.1\.\d{1,3}\b"
 )
 _LESS = 0.3  # what is left of causes between hosts
 _NAMED_SO = CauseWeight(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remedy.diagnose.behind import WAITING
-from remedy.diagnose.catalogue import Role, fact_of
+from remedy.diagnose.catalogue import CLEAR, Role, fact_of
 from remedy.diagnose.diagnosis import CERTAIN, LIKELY, Candidate, Quote
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.lines import Process
@@ -199,6 +199,8 @@ def _count(event: Event, factor: float, tallies: dict[str, _Tally]) -> None:
 def _follows_from(first: Event, later: Event) -> bool:
     """Return whether a failure most likely follows from the program's own, which came first."""
     if first.role is not Role.APPLICATION or later.role is Role.APPLICATION:
+        return False
+    if first.weight < CLEAR:  # it may itself follow from the other
         return False
     if first.source != later.source or first.process != later.process:
         return True

@@ -35,6 +35,7 @@ _ANSWERED = {
     "storage-came-back": re.compile(
         r"nfs: server \S+ not responding|Lustre: .*(?:lost|timed out for)"
     ),
+    "image-was-pulled": re.compile(r"[Ff]ailed to pull image|ImagePullBackOff|ErrImagePull"),
     "xla-was-late": re.compile(r"This thread has been waiting"),
     "ray-grew": re.compile(r"No available node types|cannot be scheduled|resource request"),
     "slurmdbd-came": re.compile(r"slurmdbd|PersistInit"),
@@ -183,7 +184,7 @@ def _was_set_up(event: Event, completed: Mapping[tuple[str, str, Process], int])
 def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
     """Return whether what was missing came later: a service, a link, a name, another GPU."""
     is_raised = event.symptom == EXCEPTION
-    if not is_raised and event.role not in _WARNINGS:
+    if not is_raised and event.role not in (*_WARNINGS, Role.APPLICATION):
         return False
     return any(
         answer.source == event.source

@@ -10,7 +10,7 @@ from remedy.text import is_number
 _PLACE = (
     r"(?:\([\w.-]{1,40}\) ?){0,3}"
     r"(?:\[[\w.-]{1,64}@[\w.-]{1,64} [^\]\n]{1,120}\][#$%]|[\w.-]{1,64}@[\w.-]{1,64}:[^\s#$%]{0,160}[#$%]"
-    r"|\[[\w.-]{1,64}\] ?[#$])"
+    r"|\[(?=[\d.]{0,64}[^\W\d])[\w.-]{1,64}\] ?[#$])"
 )
 _PROMPT = re.compile(rf"(?:{_PLACE}|\$) ?$")
 # A name and a dollar is how people shorten it (node0$ torchrun ...); a number sign alone begins a comment.

@@ -1,7 +1,7 @@
 """A few lines of each of many programs, written down from what they print, with the cause of an expert.
 
-Fifteen authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), ten of them
-whole logs. Some can be told otherwise; what is right is not lost.
+Twenty-one authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), sixteen of
+them whole logs. Some can be told otherwise; what is right is not lost.
 """
 
 from __future__ import annotations
@@ -32,6 +32,13 @@ DOUBTFUL = 2  # answers called certain in a file whose label is another
         pytest.param("whole-healthy", 82, 0.86, marks=LONG),
         pytest.param("whole-pastes", 50, 0.82, marks=LONG),
         pytest.param("whole-torch2", 77, 0.92, marks=LONG),
+        # As an engineer of another site would send them; not made to mislead.
+        ("strangers-torch", 50, 0.98),
+        pytest.param("strangers-wellness", 50, 0.98, marks=LONG),
+        pytest.param("strangers-fabric", 50, 0.98, marks=LONG),
+        pytest.param("strangers-serving", 50, 0.98, marks=LONG),
+        pytest.param("strangers-others", 50, 0.96, marks=LONG),
+        pytest.param("strangers-mpi", 45, 0.91, marks=LONG),
         # How runs end, well and not: the first half of what misleads.
         ("whole-ends", 77, 0.8),
         pytest.param("whole-ends-later", 71, 0.61, marks=LONG),
