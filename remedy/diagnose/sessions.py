@@ -70,5 +70,5 @@ def commands_of(ending: bytes, first: int) -> tuple[int, ...]:
     """
     if not _MAY_BE_TYPED.search(ending):
         return ()
-    rows = ending.decode("utf-8", "replace").splitlines()
+    rows = ending.decode("utf-8", "replace").split("\n")
     return tuple(number for number, row in enumerate(rows, first) if is_typed(row))

@@ -37,20 +37,22 @@ _HELPED = {
 
 
 def without_trials(scan: LogScan) -> LogScan:
-    """Return a log without what a command printed that was given once more with something switched off.
+    """Return a log without what a command printed that went well with something switched off, after a failure.
 
     Its lines are left empty, so that the others keep their numbers.
 
     Args:
         scan: the log; a session of a terminal.
     """
-    rows = scan.tail.splitlines()
+    rows = scan.tail.removesuffix("\n").split("\n")
     first = scan.lines - len(rows) + 1
     for at, number in enumerate(scan.commands):
-        setting = _OFF.search(rows[number - first]) if number >= first else None
-        if setting and _failed_above(scan, number):
-            end = next(iter(scan.commands[at + 1 :]), scan.lines + 1)
-            return _without(scan, rows, range(number, end), setting["setting"])
+        if not first <= number <= scan.lines or not _failed_above(scan, number):
+            continue
+        setting = _OFF.search(rows[number - first])
+        trial = range(number, next(iter(scan.commands[at + 1 :]), scan.lines + 1))
+        if setting and _went_well(scan, rows[number - first + 1 : trial.stop - first], trial):
+            return _without(scan, rows, trial, setting["setting"])
     return scan
 
 
@@ -58,33 +60,29 @@ def _failed_above(scan: LogScan, line: int) -> bool:
     return any(event.role in _FAILURES and event.line < line for event in scan.events)
 
 
+def _went_well(scan: LogScan, printed: Sequence[str], trial: range) -> bool:
+    fails = any(event.role in _FAILURES and event.line in trial for event in scan.events)
+    return not fails and any(map(ENDED_WELL.search, printed))
+
+
 def _without(scan: LogScan, rows: Sequence[str], trial: range, setting: str) -> LogScan:
     first = scan.lines - len(rows) + 1
-    printed = rows[trial.start - first + 1 : trial.stop - first]
-    events = [event for event in scan.events if event.line not in trial]
-    is_good = any(map(ENDED_WELL.search, printed)) and not any(
-        event.role in _FAILURES and event.line in trial for event in scan.events
+    helped = Event(
+        symptom=TRIAL,
+        role=Role.SIGN,
+        source=scan.name,
+        line=trial.start,
+        text=rows[trial.start - first],
+        causes=(_HELPED[setting.split("_")[1]],),
+        meaning=f"with {setting} it went well",
     )
-    if is_good:
-        events.append(
-            Event(
-                symptom=TRIAL,
-                role=Role.SIGN,
-                source=scan.name,
-                line=trial.start,
-                text=rows[trial.start - first],
-                causes=(_HELPED[setting.split("_")[1]],),
-                meaning=f"with {setting} it went well",
-            )
-        )
+    events = [*(event for event in scan.events if event.line not in trial), helped]
     left = ("" if number in trial else row for number, row in enumerate(rows, first))
+    note = f"lines {trial.start} to {trial.stop - 1} are a trial with {setting}"
     return replace(
         scan,
         tail="\n".join(left) + "\n",
         events=sorted(events, key=lambda event: event.line),
         steps=tuple(step for step in scan.steps if step.line not in trial),
-        unread=(
-            *scan.unread,
-            f"lines {trial.start} to {trial.stop - 1} are a trial with {setting}",
-        ),
+        unread=(*scan.unread, note),
     )

@@ -39,3 +39,16 @@ def test_what_stands_below_a_trial_counts() -> None:
     found = diagnose_lines({"log": [*FAILED, TRIAL, *WENT_WELL, *below]})
     assert found.label == "p2p-acs-iommu"
     assert found.certainty > alone.certainty
+
+
+def test_a_trial_that_failed_too_is_read_as_the_others() -> None:
+    full = "OSError: [Errno 28] No space left on device: '/ckpt/a'"
+    found = diagnose_lines({"log": [*FAILED, TRIAL, *FAILED[1:], full]})
+    assert not any("trial" in note for note in found.notes)
+    assert "disk-full" in {candidate.label for candidate in found.candidates}
+
+
+def test_form_feeds_and_progress_bars_move_no_line() -> None:
+    bars = ["0%|  | 0/9\r50%|  | 5/9\x0c\x0b\u2028"] * 4
+    found = diagnose_lines({"log": [*bars, *FAILED, *bars, TRIAL, *WENT_WELL]})
+    assert found.label == "p2p-acs-iommu"
