@@ -2,6 +2,7 @@
 
 python -m benchmarks.diagnose                      the corpus of the tests
 python -m benchmarks.diagnose --folder LOGS        any folder with an index.tsv (file, label, secondary)
+python -m benchmarks.diagnose --calibration TESTS  how often each word is right, leading entries taken away
 python -m benchmarks.diagnose --speed 2000         2 GB of ordinary training output, beside grep -F -f
 python -m benchmarks.diagnose --engines 200        what finds the literals, and what else could
 """
@@ -13,7 +14,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.diagnosing import accuracy, engines, speed
+from benchmarks.diagnosing import accuracy, calibration, engines, speed
 
 CORPUS = Path(__file__).parents[1] / "tests" / "diagnose" / "corpus"
 RESULTS = Path(__file__).with_name("results")
@@ -25,6 +26,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--folder", type=Path, default=CORPUS)
+    parser.add_argument(
+        "--calibration", type=Path, metavar="TESTS", help="measure how sure answers are instead"
+    )
     parser.add_argument("--quick", action="store_true", help="without leaving families out")
     parser.add_argument(
         "--speed", type=int, metavar="MB", help="measure speed on so many megabytes instead"
@@ -41,6 +45,10 @@ def main() -> None:
     elif args.engines:
         figures, good = engines.measure(args.engines), True
         print(engines.text(figures))
+    elif args.calibration:
+        figures = calibration.measure(args.calibration)
+        print(calibration.text(figures))
+        good = calibration.good_enough(figures)
     else:
         table = accuracy.measure(args.folder, leave_out=not args.quick)
         print(accuracy.text(table))

@@ -17,7 +17,7 @@ from remedy.diagnose.events import speaks_clearly_for
 from remedy.diagnose.hangs import PEER
 from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
-from remedy.diagnose.progress import failure_lines, reports_failure
+from remedy.diagnose.progress import failure_lines, numbered_failures, reports_failure
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import goes_on_after
@@ -29,6 +29,7 @@ OF_OTHERS = frozenset((PEER, "hccl-timeout"))
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
 FAR = 40  # lines between a failure and what follows at once from it
 LATE = 20.0  # and seconds
+WIDE = 120  # characters of a line that are shown
 # A service that does not run proves nothing: many hosts have units that they do not need.
 _UNIT = re.compile(r"\.service\b|\bsystemd\[\d+\]: Failed to start ")
 
@@ -76,10 +77,40 @@ def _doubts(
     labels = OF_OTHERS if is_of_others else (label,)
     if says_otherwise(scans, lead, labels, of_others=is_of_others):
         yield "a line before it reports that something else had failed"
-    if label == PEER and all_wait(waits_of(events), scans):
-        yield "every rank waits in a collective, so that none of them is gone"
+    if label == PEER:
+        yield from _doubts_of_a_loss(lead, events, scans)
     if earlier := _earlier(label, lead, events):
         yield f"{earlier.source}:{earlier.line} reports something else that failed long before it"
+
+
+def _doubts_of_a_loss(
+    lead: Quote, events: Sequence[Event], scans: Sequence[LogScan]
+) -> Iterator[str]:
+    """Yield what speaks against it that a process is gone, and nothing else is wrong, where others miss it."""
+    waits = waits_of(events)
+    if all_wait(waits, scans):
+        yield "every rank waits in a collective, so that none of them is gone"
+    were_together = any(wait.number > 1 for wait in waits.values()) or any(
+        step.line < lead.line or scan.name != lead.file for scan in scans for step in scan.steps
+    )
+    if not were_together:
+        yield "no step was made before it: who is missing may never have been reached"
+    if text := _unexplained(lead, scans):
+        yield f"nothing here explains a failure before it: {text[:WIDE]}"
+
+
+def _unexplained(lead: Quote, scans: Iterable[LogScan]) -> str:
+    """Return the first line before an answer, after the last progress, whose failure no event is about."""
+    for scan in scans:
+        if scan.name != lead.file:
+            continue
+        ending = scan.tail.rstrip().splitlines()
+        first = scan.lines - len(ending) + 1
+        about = {event.line - first for event in scan.events}
+        for number, line in numbered_failures(ending[: max(0, lead.line - first)]):
+            if number not in about:
+                return line.strip()
+    return ""
 
 
 def _only_warns(label: str, lead: Quote, events: Iterable[Event], scans: Iterable[LogScan]) -> bool:

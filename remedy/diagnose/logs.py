@@ -12,7 +12,7 @@ from remedy.diagnose.dumps import of_no_text, scan_dump
 from remedy.diagnose.parts import parts_of
 from remedy.diagnose.reader import Source, blocks_of, from_text, is_binary, sources
 from remedy.diagnose.recorder import is_dump
-from remedy.diagnose.scan import index, scan
+from remedy.diagnose.scan import LogScan, index, scan
 
 
 def diagnose_paths(
@@ -41,8 +41,18 @@ def diagnose_sources(
     without: frozenset[str] = frozenset(),
 ) -> Diagnosis:
     """Diagnose logs that are opened already; see ``diagnose_paths``."""
+    return decide(scans_of(logs, progress=progress, without=without))
+
+
+def scans_of(
+    logs: Iterable[Source],
+    *,
+    progress: Callable[[Source, int], None] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> list[LogScan]:
+    """Return what each of the logs holds, apart from what it means; see ``diagnose_paths``."""
     prepared = index(without)
-    scans = []
+    scans: list[LogScan] = []
     for source in logs:
         if progress is not None:
             source.progress = partial(progress, source)
@@ -54,7 +64,7 @@ def diagnose_sources(
         else:
             parts, blocks = parts_of(source, first, blocks)
             scans += [scan(part, prepared) for part in parts] or [scan(source, prepared, blocks)]
-    return decide(scans)
+    return scans
 
 
 def diagnose_lines(lines_by_source: Mapping[str, Iterable[str]]) -> Diagnosis:

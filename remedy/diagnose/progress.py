@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.exceptions import is_named
@@ -78,14 +79,19 @@ def without_names(line: str) -> str:
 
 def failure_lines(text: str) -> list[str]:
     """Return the lines that report a failure, after the last one that reports progress."""
-    failures: list[str] = []
-    for line in text.splitlines():
+    return [line for _, line in numbered_failures(text.splitlines())]
+
+
+def numbered_failures(lines: Iterable[str]) -> list[tuple[int, str]]:
+    """Return those lines, each with its number, from 0 on."""
+    failures: list[tuple[int, str]] = []
+    for number, line in enumerate(lines):
         if (is_named(line) or reports_failure(line)) and not is_harmless(line):
-            failures.append(line)
+            failures.append((number, line))
         elif is_progress(line) or "WorkerState.SUCCEEDED" in line:
             failures.clear()
         elif nccl_went_on(line):
-            failures = [failure for failure in failures if not is_of_nccl(failure)]
+            failures = [failure for failure in failures if not is_of_nccl(failure[1])]
     return failures
 
 
