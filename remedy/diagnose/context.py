@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN
+from remedy.diagnose.elsewhere import is_elsewhere
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.job_setting import INFINIBAND, ROCE, SOCKET, JobSetting, together
 from remedy.diagnose.lines import Process
@@ -75,7 +76,7 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
         showing[_kind(event)].add((event.source, event.process))
     of_setting = factors_of(setting)
     suffering = {(e.source, e.process) for e in events if e.role is Role.CONSEQUENCE}
-    events = [_of_one_host(event, suffering) for event in events]
+    events = [_of_one_host(event, suffering, events, scans) for event in events]
     if len(setting.pythons) > 1:
         events = [_of_two_pythons(event, setting.pythons) for event in events]
     return [
@@ -138,14 +139,21 @@ def _of_two_pythons(event: Event, pythons: Iterable[str]) -> Event:
     return replace(event, causes=(mixed, *others))
 
 
-def _of_one_host(event: Event, suffering: Collection[tuple[str, Process]]) -> Event:
-    """Return the exception of a rank that lacks a file, where another rank of its log came further.
+def _of_one_host(
+    event: Event,
+    suffering: Collection[tuple[str, Process]],
+    events: Sequence[Event],
+    scans: Sequence[LogScan],
+) -> Event:
+    """Return the exception of a rank that lacks a file which another has, or without which it came further.
 
     The first rank may be the only one that opens the file.
     """
+    if event.symptom != EXCEPTION or not _LACKS.match(event.text):
+        return event
     others = {process for source, process in suffering if source == event.source}
     is_alone = event.process and others - {event.process, None}
-    if event.symptom != EXCEPTION or not is_alone or not _LACKS.match(event.text):
+    if not is_alone and not is_elsewhere(event, events, scans):
         return event
     because = "another rank did not lack the file: a file system that is not mounted on this host"
     missing = CauseWeight(label="storage-fault", weight=MIXED, because=because)

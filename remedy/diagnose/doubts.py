@@ -29,6 +29,7 @@ OF_OTHERS = frozenset((PEER, "hccl-timeout"))
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
 FAR = 40  # lines between a failure and what follows at once from it
 LATE = 20.0  # and seconds
+FEW = 8  # collectives that set up a job
 WIDE = 120  # characters of a line that are shown
 # A service that does not run proves nothing: many hosts have units that they do not need.
 _UNIT = re.compile(r"\.service\b|\bsystemd\[\d+\]: Failed to start ")
@@ -90,7 +91,7 @@ def _doubts_of_a_loss(
     waits = waits_of(events)
     if all_wait(waits, scans):
         yield "every rank waits in a collective, so that none of them is gone"
-    were_together = any(wait.number > 1 for wait in waits.values()) or any(
+    were_together = any(wait.number > FEW for wait in waits.values()) or any(
         step.line < lead.line or scan.name != lead.file for scan in scans for step in scan.steps
     )
     if not were_together:

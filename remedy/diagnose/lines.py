@@ -39,6 +39,7 @@ _PREFIXES = tuple(
         # Ray, SkyPilot, and others that put a name in parentheses
         r"\((?=[^\n]{0,160}\bpid=\d)(?:[^()\n]{0,60}\(?\brank=(?P<rank>\d{1,6})\)?)?[^()\n]{0,120}\) ",
         r"\((?=[\w.-]{1,80}\) )(?P<host>[\w.-]{0,60}[a-zA-Z][\w.-]{0,60}\d)\) ",
+        r"\[(?=[\w.-]{1,80}\] )(?!v\d)(?P<host>[a-z][\w-]{0,62}\d)\] (?=\S)",  # what a loop over ssh puts there
         r"slurmstepd-(?P<host>[\w.-]{1,64}): ",
         # a time, and GitLab's name of the stream
         r"\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:\d\d[OE][ +])?(?=\S)",

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from remedy.text import is_number
 
+# Behind the host that a loop puts there, a number sign and a word in capitals is what nccl-tests prints.
 _PLACE = (
     r"(?:\([\w.-]{1,40}\) ?){0,3}"
     r"(?:\[[\w.-]{1,64}@[\w.-]{1,64} [^\]\n]{1,120}\][#$%]|[\w.-]{1,64}@[\w.-]{1,64}:[^\s#$%]{0,160}[#$%]"
-    r"|\[(?=[\d.]{0,64}[^\W\d])[\w.-]{1,64}\] ?[#$])"
+    r"|\[(?=[\d.]{0,64}[^\W\d])[\w.-]{1,64}\](?: ?\$|#| #(?= ?$| [a-z][a-z\d_./-]{0,40}(?: |$))))"
 )
 _PROMPT = re.compile(rf"(?:{_PLACE}|\$) ?$")
 # A name and a dollar is how people shorten it (node0$ torchrun ...); a number sign alone begins a comment.

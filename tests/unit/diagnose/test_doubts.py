@@ -136,3 +136,23 @@ def test_two_texts_of_one_fact_are_one_witness() -> None:
     alone, both = diagnosis_of(closed), diagnosis_of(closed, error)
     assert both.label == "peer-died-timeout"
     assert both.certainty == alone.certainty
+
+
+@pytest.mark.parametrize(
+    ("before", "number", "doubt"),
+    [
+        ([], 12, ""),
+        (STEPS, 2, ""),
+        ([], 2, "who is missing may never have been reached"),
+        (["fatal: the tracker gave up on job 7"], 12, "fatal: the tracker gave up on job 7"),
+        (["fatal: the tracker gave up on job 7", *STEPS], 12, ""),
+    ],
+)
+def test_a_rank_is_lost_for_certain_where_the_ranks_had_worked_and_nothing_else_failed(
+    before: list[str], number: int, doubt: str
+) -> None:
+    diagnosis = diagnosis_of(*before, WAITED.format(1, number))
+    assert diagnosis.label == "peer-died-timeout"
+    assert diagnosis.confidence == ("likely" if doubt else "certain")
+    assert doubt in doubt_of(diagnosis)
+    assert bool(doubt) == bool(doubt_of(diagnosis))

@@ -35,6 +35,7 @@ FORMS = (
     "0003: ",
     "gpu-node-3: ",
     "worker-3  | ",
+    "[gpu-node-3] ",
     "[pod/job-worker-3/pytorch] ",
     "2026-03-04T05:06:{n}.123456789Z ",
     "2026-03-04T05:06:{n}.123456789Z stderr F ",
