@@ -52,7 +52,7 @@ from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.outside import QUIET, ended, ended_together
-from remedy.diagnose.past import without_the_past
+from remedy.diagnose.past import of_jobs, without_the_past
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
@@ -204,7 +204,7 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
-    if events.successes or (is_quiet and went_well(scans, events.failures)):
+    if events.successes or (is_quiet and went_well(*of_jobs(scans, events.failures))):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from remedy.diagnose.catalogue import CLEAR, Role, Symptom, catalogue
 from remedy.diagnose.exceptions import EXCEPTION
+from remedy.diagnose.parts import is_of_hosts
 from remedy.diagnose.scan import Event, LogScan
 
 LAST_LINES = 3  # at the end of a log
@@ -34,14 +35,13 @@ _LAUNCHERS = re.compile(
 def events_that_count(scans: Sequence[LogScan]) -> list[Event]:
     """Return the events in the order of time, without those that other logs or entries take the meaning of."""
     entries = {entry.id: entry for entry in catalogue()}
+    jobs = sum(not is_of_hosts(scan.name) for scan in scans)
     same: dict[str, list[Event]] = {}
     for scan in scans:
         for event in scan.events:
             same.setdefault(event.symptom, []).append(event)
     counting = {
-        name
-        for name, events in same.items()
-        if _counts_across(entries.get(name), events, len(scans))
+        name for name, events in same.items() if _counts_across(entries.get(name), events, jobs)
     }
     harmless = {
         (event.source, event.line)

@@ -86,6 +86,9 @@ _DOCKER = re.compile(
 _GUESSES = re.compile(
     r"There are some potential root causes"
     r"|(?:[Pp]ossible|[Pp]otential|[Cc]ommon) (?:causes|reasons)(?: \w+){0,4}:"
+    # Nor is it what happened that somebody who asks for help looked for, or did about it.
+    r"|\bI (?:(?:already|also|have|just|then) ){0,2}"
+    r"(?:checked|raised|increased|tried|suspect|believe|assume|think|thought|ruled|verified|see an?|saw an?)\b"
 )
 # The first is that of daemontools (tai64n).
 _CLOCK = re.compile(

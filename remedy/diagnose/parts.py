@@ -1,15 +1,31 @@
-"""Logs of several files in one, as ``tail`` and ``head`` print them: each under a line with its name."""
+"""Logs of several files in one: each under a line with its name, as ``tail`` and ``head`` print them.
+
+Who asks for help pastes the log of the job, and below it what dmesg and journalctl show of its hosts. Those
+lines have a clock and an order of their own, so they are a log of their own.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from remedy.diagnose import lines
 from remedy.diagnose.reader import Source, from_text, whole
+from remedy.diagnose.steps import is_step
 
 LARGEST = 8 << 20  # bytes of a log that is taken apart
 MOST = 64  # files in one
 _NAME = re.compile(rb"==> (?P<name>[^\n\r]{1,200}) <==\s*")
+KERNEL = "host"  # how what a host's kernel and services said is called
+PASTE = 256 << 10  # bytes of a log in which they are looked for
+LEAST = 5  # lines of the job above them
+# Lines of dmesg, and those of the kernel and of a host's services in its journal.
+_OF_A_HOST = re.compile(
+    rb"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d [\d:]{8} 20\d\d\] |\[ {0,11}\d{1,7}\.\d{6}\] "
+    rb"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|20\d\d-\d\d-\d\dT[\d:.]{8,16}(?:Z|[+-]\d\d:?\d\d)) [\w.-]{1,64} "
+    rb"(?:kernel|systemd[\w-]{0,24}|kubelet|containerd|dockerd|chronyd|ntpd|slurmd|nvidia-[\w-]{1,30}|nv-\w{1,30}"
+    rb"|NetworkManager|sshd|rasdaemon|mcelog|irqbalance|CROND?|cron|dhclient)(?:\[\d{1,9}\])?: "
+)
 _ANY = re.compile(rb"^==> [^\n\r]{1,200} <==", re.MULTILINE)
 
 
@@ -29,7 +45,7 @@ def parts_of(
         No files where the log names fewer than two.
     """
     if not _ANY.search(first):
-        return (), blocks
+        return _of_a_paste(source, first), blocks
     data, blocks = whole(blocks, LARGEST)
     files = {} if data is None else _files(data)
     own = files.pop(b"", b"")
@@ -42,12 +58,43 @@ def parts_of(
     return tuple(parts), blocks
 
 
+def is_of_hosts(name: str) -> bool:
+    """Return whether a log is the part of a paste in which hosts report, and not the job."""
+    return name.endswith(f"/{KERNEL}")
+
+
+def _of_a_paste(source: Source, first: bytes) -> tuple[Source, ...]:
+    """Return the lines of a job and those of its hosts, where a short log holds these below those.
+
+    Where the job goes on below them, their order says what it outlived.
+    """
+    if len(first) > PASTE or source.size > PASTE:
+        return ()
+    rows = first.split(b"\n")
+    hosts = [bool(_OF_A_HOST.match(row)) for row in rows]
+    at = hosts.index(True) if True in hosts else 0
+    above = sum(bool(row.strip()) for row in rows[:at])
+    below = (row for row, is_host in zip(rows[at:], hosts[at:], strict=True) if not is_host)
+    if above < LEAST or any(is_step(lines.clean(row[: lines.WIDEST])) for row in below):
+        return ()
+
+    def part(*, of_a_host: bool) -> bytes:
+        kept = (
+            row if is_host == of_a_host else b"" for row, is_host in zip(rows, hosts, strict=True)
+        )
+        return b"\n".join(kept).rstrip(b"\n")
+
+    job = from_text(source.name, part(of_a_host=False))
+    job.trouble = source.trouble
+    return job, from_text(f"{source.name}/{KERNEL}", part(of_a_host=True))
+
+
 def _files(data: bytes) -> dict[bytes, bytes]:
     """Return the text of each file by its name; what stands before the first has none."""
-    lines = data.split(b"\n")
+    rows = data.split(b"\n")
     owners: list[bytes] = []
     owner = b""
-    for line in lines:
+    for line in rows:
         match = _NAME.fullmatch(line)
         owner = match["name"] if match else owner
         owners.append(b"\n" if match else owner)
@@ -56,7 +103,7 @@ def _files(data: bytes) -> dict[bytes, bytes]:
         return {}
     return {
         name: b"\n".join(
-            line if of == name else b"" for line, of in zip(lines, owners, strict=True)
+            line if of == name else b"" for line, of in zip(rows, owners, strict=True)
         ).rstrip(b"\n")
         for name in names
     }

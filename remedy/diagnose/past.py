@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.parts import is_of_hosts
 from remedy.diagnose.scan import Event, LogScan
 
 ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
@@ -34,7 +35,7 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     Args:
         scans: every log of the run.
     """
-    hosts = {scan.name for scan in scans if _OF_A_HOST.search(scan.tail)}
+    hosts = {scan.name for scan in scans if is_of_hosts(scan.name) or _OF_A_HOST.search(scan.tail)}
     others = [scan for scan in scans if scan.name not in hosts]
     begins = [scan.begin for scan in others if scan.begin is not None]
     if not begins or not hosts:
@@ -48,6 +49,19 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
         return works(event.time) or (event.time < oldest and _is_over_at_once(event))
 
     return [_since(oldest, works, is_over, scan) if scan.name in hosts else scan for scan in scans]
+
+
+def of_jobs(
+    scans: Sequence[LogScan], failures: Sequence[Event]
+) -> tuple[list[LogScan], list[Event]]:
+    """Return the logs of jobs, and what failed in them: how a job ended, the logs of its hosts do not say.
+
+    Args:
+        scans: every log of the run.
+        failures: in them.
+    """
+    jobs = [scan for scan in scans if not is_of_hosts(scan.name)]
+    return jobs, [event for event in failures if not is_of_hosts(event.source)]
 
 
 def _at_work(scans: Sequence[LogScan]) -> Callable[[float], bool]:

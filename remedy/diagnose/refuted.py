@@ -62,6 +62,8 @@ _ANSWERED = {
     TESTED: re.compile(""),
     SERVES: re.compile(""),
 }
+# Seconds after which an answer comes too late for those who wait in a collective.
+_TOO_LATE = {"storage-came-back": 300.0}
 # These answer only what warns, or names no cause clearly.
 _OF_TIME = frozenset((REACHED, SERVES))
 ANSWERS = frozenset(_ANSWERED)
@@ -193,10 +195,18 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
         # That one rank reaches what another does not is no answer.
         and (None in (answer.process, event.process) or answer.process == event.process)
         and answer.details.get("host", "") in event.text
+        and not _is_too_late(event, answer)
         and (answer.symptom not in _OF_TIME or _is_open(event))
         and _ANSWERED[answer.symptom].search(event.text)
         for answer in answers
     )
+
+
+def _is_too_late(event: Event, answer: Event) -> bool:
+    """Return whether jobs can have ended between a failure and its answer, by their clock."""
+    if event.time is None or answer.time is None:
+        return False
+    return answer.time - event.time > _TOO_LATE.get(answer.symptom, float("inf"))
 
 
 def _is_open(event: Event) -> bool:

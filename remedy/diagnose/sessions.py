@@ -13,9 +13,14 @@ _PLACE = (
     r"(?:\[[\w.-]{1,64}@[\w.-]{1,64} [^\]\n]{1,120}\][#$%]|[\w.-]{1,64}@[\w.-]{1,64}:[^\s#$%]{0,160}[#$%]"
     r"|\[(?=[\d.]{0,64}[^\W\d])[\w.-]{1,64}\](?: ?\$|#| #(?= ?$| [a-z][a-z\d_./-]{0,40}(?: |$))))"
 )
+# Behind a number sign that may begin a comment, too: neither is output.
+_COMMAND = (
+    r"(?:ssh|sudo|grep|zgrep|journalctl|dmesg|sacct|squeue|scontrol|sinfo|kubectl|nvidia-smi|rocm-smi|npu-smi"
+    r"|docker|systemctl|ip|ss|ls|df|ipcs|ethtool|ibstat|rdma|cat|tail|head|for|mpirun|srun|torchrun)"
+)
 _PROMPT = re.compile(rf"(?:{_PLACE}|\$) ?$")
 # A name and a dollar is how people shorten it (node0$ torchrun ...); a number sign alone begins a comment.
-_TYPED = re.compile(rf"(?:{_PLACE}|[\w.-]{{0,64}}\$|In \[\d{{1,4}}\]:) (?=\S)")
+_TYPED = re.compile(rf"(?:{_PLACE}|[\w.-]{{0,64}}\$|In \[\d{{1,4}}\]:) (?=\S)|# {_COMMAND} \S")
 _MAY_BE_TYPED = re.compile(rb"[$#%:] \S")
 _STATUS = re.compile(r"echo [\"']?(?:\w+ )?\$\?[\"']?\s*$")
 

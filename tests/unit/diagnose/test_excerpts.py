@@ -1,6 +1,6 @@
 """A few lines of each of many programs, written down from what they print, with the cause of an expert.
 
-Twenty-one authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), sixteen of
+Twenty-five authors who had not seen the catalogue wrote them, a field each (tests/diagnose/excerpts), twenty of
 them whole logs. Some can be told otherwise; what is right is not lost.
 """
 
@@ -39,6 +39,11 @@ DOUBTFUL = 2  # answers called certain in a file whose label is another
         pytest.param("strangers-serving", 50, 0.98, marks=LONG),
         pytest.param("strangers-others", 50, 0.96, marks=LONG),
         pytest.param("strangers-mpi", 45, 0.91, marks=LONG),
+        # Of more sites: job logs with what their hosts had said below, two among them quick.
+        ("sites-hostlogs", 40, 0.97),
+        ("sites-campus", 40, 0.97),
+        pytest.param("sites-posttrain", 40, 0.97, marks=LONG),
+        pytest.param("sites-clouds", 40, 0.97, marks=LONG),
         # How runs end, well and not: the first half of what misleads.
         ("whole-ends", 77, 0.8),
         pytest.param("whole-ends-later", 71, 0.61, marks=LONG),

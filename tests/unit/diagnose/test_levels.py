@@ -217,3 +217,29 @@ def test_a_warning_far_from_a_quiet_end_is_not_certain() -> None:
     warning = "WARNING on proc 0: Cannot open log.lammps for writing: Read-only file system (lammps.cpp:511)"
     rest = [f"atoms of domain {n} are placed" for n in range(60)]
     assert diagnose_lines({"log": [warning, *rest]}).confidence == "likely"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On the node I see an OOM kill, so I raised memory to 400Gi.",
+        "I already checked: no space left on device is not it.",
+        "I tried the fix for 'Address already in use' first.",
+    ],
+)
+def test_what_somebody_looked_for_is_nothing_that_happened(text: str) -> None:
+    assert diagnose_lines({"log": [text]}).label == "unknown"
+
+
+def test_what_somebody_gets_happened() -> None:
+    text = "I get OSError: [Errno 98] Address already in use, each time."
+    assert diagnose_lines({"log": [text]}).label == "master-port-in-use"
+
+
+@pytest.mark.parametrize(("percent", "label"), [("88.8", "host-oom"), ("61.4", "unknown")])
+def test_a_kill_where_memory_was_nearly_full_is_for_memory(percent: str, label: str) -> None:
+    memory = f"[INFO] [utils.py:811] CPU Virtual Memory:  used = 447.3 GB, percent = {percent}%"
+    killed = (
+        "[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9"
+    )
+    assert diagnose_lines({"log": [memory, killed]}).label == label

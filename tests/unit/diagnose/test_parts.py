@@ -59,3 +59,68 @@ def test_no_line_is_lost_and_each_keeps_its_number(rows: list[tuple[str, str]]) 
             if line
         }
         assert kept == {(n, line) for n, line in enumerate(log) if n % 2 and line}
+
+
+JOB = [f"it {number} loss 0.{99 - number}" for number in range(10, 60, 10)]
+KERNEL = "[Wed Mar  6 20:{0}:44 2024] {1}"
+STALLS = KERNEL.format(10, "nfs: server 10.0.0.9 not responding, still trying")
+WAITED = (
+    "[rank1]:[E306 20:40:44.1 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=91, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800000 ms"
+)
+
+
+def test_what_hosts_say_below_a_job_is_a_log_of_its_own() -> None:
+    log = [*JOB, "$ ssh gpu01 dmesg -T", STALLS, "$ free -g"]
+    assert texts("\n".join(log)) == {
+        "job.log": "\n".join([*JOB, "$ ssh gpu01 dmesg -T", "", "$ free -g"]),
+        "job.log/host": "\n" * 6 + STALLS,
+    }
+
+
+def test_a_job_that_goes_on_below_what_its_host_said_outlived_it() -> None:
+    assert texts("\n".join([*JOB, STALLS, *JOB])) == {}
+
+
+def test_a_log_of_a_host_alone_stays_whole() -> None:
+    assert texts("\n".join([STALLS] * 9)) == {}
+    assert texts("\n".join([*JOB[:2], STALLS])) == {}
+
+
+def test_a_stall_that_ended_too_late_is_why_ranks_waited() -> None:
+    def label(minute: int) -> str:
+        back = KERNEL.format(minute, "nfs: server 10.0.0.9 OK")
+        return diagnose_lines({"job.log": [*JOB, WAITED, "--- dmesg ---", STALLS, back]}).label
+
+    assert label(49) == "storage-fault"
+    assert label(11) == "peer-died-timeout"
+
+
+def test_what_a_host_reports_of_a_card_that_the_job_did_not_need_ends_no_job() -> None:
+    unplugged = KERNEL.format(
+        10, "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged"
+    )
+    lost = KERNEL.format(10, "NVRM: Xid (PCI:0000:4f:00): 79, GPU has fallen off the bus.")
+    done = "Training completed."
+    assert diagnose_lines({"job.log": [*JOB, done, "--- dmesg ---", unplugged]}).label == "healthy"
+    waited = [*JOB, WAITED, "--- dmesg ---", unplugged]
+    assert diagnose_lines({"job.log": waited}).label == "ib-link-fault"
+    found = diagnose_lines({"job.log": [*JOB, done, "--- dmesg ---", lost]})
+    assert found.label == "healthy"
+    assert [candidate.label for candidate in found.candidates] == ["gpu-hardware-xid"]
+
+
+def test_a_daemon_that_was_killed_is_none_of_the_jobs() -> None:
+    def label(program: str) -> str:
+        text = f"Memory cgroup out of memory: Killed process 771 ({program}) total-vm:61184kB, anon-rss:2601kB"
+        own = "KeyError: 'completion'"
+        trace = [
+            "Traceback (most recent call last):",
+            '  File "/app/a.py", line 1, in main',
+            "    a[b]",
+            own,
+        ]
+        return diagnose_lines({"job.log": [*JOB, *trace, KERNEL.format(10, text)]}).label
+
+    assert label("fluent-bit") == "application-error"
+    assert label("python3") == "host-oom"

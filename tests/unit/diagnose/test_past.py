@@ -9,7 +9,7 @@ import pytest
 from remedy.diagnose.logs import diagnose_lines
 
 XID = "NVRM: Xid (PCI:0000:18:00): 63, pid=1, Row Remapper: New row marked for remapping."
-KILLED = "Memory cgroup out of memory: Killed process 99120 (chrome) total-vm:11GB, anon-rss:9GB"
+KILLED = "Memory cgroup out of memory: Killed process 99120 (python3) total-vm:11GB, anon-rss:9GB"
 CLOSED = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:40123"
 
 
