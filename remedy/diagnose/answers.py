@@ -55,3 +55,20 @@ def undecided(
         candidates=tuple(cause.candidate() for cause in candidates),
         consequences=tuple(quote(event) for event in effects[:SHOWN]),
     )
+
+
+def of_a_kill(
+    killed: Sequence[Event], signs: Sequence[Event], effects: Sequence[Event]
+) -> Diagnosis:
+    """Answer with why a process was killed, where a sign says it; otherwise leave it open.
+
+    Args:
+        killed: what says that it was.
+        signs: what speaks for a cause beside that.
+        effects: what followed from it.
+    """
+    possible = {cause.label for event in killed for cause in event.causes}
+    answer = answer_of(signs, killed, effects) if signs else None
+    if answer is not None and answer.label in possible:
+        return answer
+    return undecided(killed, [*effects, *signs], effects)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from remedy.diagnose.alternatives import with_alternatives
-from remedy.diagnose.answers import answer_of, undecided
+from remedy.diagnose.answers import answer_of, of_a_kill, undecided
 from remedy.diagnose.behind import ranks_behind
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.chains import (
@@ -216,22 +216,13 @@ def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     if events.effects and not events.killed:
         return _of_effects(scans, events)
     if events.killed:
-        return _of_a_kill(events)
+        return of_a_kill(events.killed, events.signs, events.effects)
     if events.signs and (answer := answer_of(events.signs, [], [])).label != UNKNOWN:
         return answer
     named = by_words(scans) if not events.good else None
     if named and named[1][0].score >= LEAST:
         return of_words(named)
     return _by_exit_code(events.traces) or _without_entries(scans, events)
-
-
-def _of_a_kill(events: _Sorted) -> Diagnosis:
-    """Answer with why a process was killed, where a sign says it; otherwise leave it open."""
-    possible = {cause.label for event in events.killed for cause in event.causes}
-    answer = answer_of(events.signs, events.killed, events.effects)
-    if events.signs and answer.label in possible:
-        return answer
-    return undecided(events.killed, [*events.effects, *events.signs], events.effects)
 
 
 def _of_failures(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis | None:
