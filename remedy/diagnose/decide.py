@@ -33,7 +33,6 @@ from remedy.diagnose.ends import (
     is_through,
     says_farewell,
     sent_nothing,
-    went_well,
 )
 from remedy.diagnose.events import (
     events_that_count,
@@ -52,7 +51,7 @@ from remedy.diagnose.levels import at_their_level
 from remedy.diagnose.lines import WIDEST
 from remedy.diagnose.outlived import only_warns, without_outlived
 from remedy.diagnose.outside import QUIET, ended, ended_together
-from remedy.diagnose.past import of_jobs, without_the_past
+from remedy.diagnose.past import all_went_well, without_the_past
 from remedy.diagnose.phase import in_phase
 from remedy.diagnose.places import in_place
 from remedy.diagnose.progress import failure_lines, is_text
@@ -204,7 +203,7 @@ def _decided(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
 
 def _of_events(scans: Sequence[LogScan], events: _Sorted) -> Diagnosis:
     is_quiet = not (events.effects or events.killed or events.traces)
-    if events.successes or (is_quiet and went_well(*of_jobs(scans, events.failures))):
+    if events.successes or (is_quiet and all_went_well(scans, events.failures)):
         candidates = tuple(
             cause.candidate() for cause in ranked(events.failures, events.signs)[:SHOWN]
         )

@@ -17,6 +17,7 @@ from remedy.diagnose.events import speaks_clearly_for
 from remedy.diagnose.hangs import PEER
 from remedy.diagnose.levels import INFORMS
 from remedy.diagnose.outlived import only_warns
+from remedy.diagnose.parts import is_of_hosts
 from remedy.diagnose.progress import failure_lines, numbered_failures, reports_failure
 from remedy.diagnose.ranking import STEP
 from remedy.diagnose.scan import Event, LogScan
@@ -27,6 +28,7 @@ from remedy.diagnose.words import says_otherwise
 # Causes by which somebody suffers from another: what the line itself says in the system's words comes first.
 OF_OTHERS = frozenset((PEER, "hccl-timeout"))
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE))
+_FAILED = frozenset((Role.CAUSE, Role.APPLICATION))
 FAR = 40  # lines between a failure and what follows at once from it
 LATE = 20.0  # and seconds
 FEW = 8  # collectives that set up a job
@@ -78,6 +80,8 @@ def _doubts(
     labels = OF_OTHERS if is_of_others else (label,)
     if says_otherwise(scans, lead, labels, of_others=is_of_others):
         yield "a line before it reports that something else had failed"
+    if other := _in_the_job(label, lead, events):
+        yield f"{other.source}:{other.line} reports something else, and only a host's log names this"
     if label == PEER:
         yield from _doubts_of_a_loss(lead, events, scans)
     if earlier := _earlier(label, lead, events):
@@ -145,6 +149,18 @@ def _is_distinct(label: str, events: Iterable[Event]) -> bool:
         if weight >= CLEAR:
             clear.add(fact_of(event.symptom))
     return len(clear) > 1
+
+
+def _in_the_job(label: str, lead: Quote, events: Iterable[Event]) -> Event | None:
+    """Return what failed in the job's own log, where only what its hosts said speaks for an answer."""
+    if not is_of_hosts(lead.file):
+        return None
+    own = [
+        e for e in events if not is_of_hosts(e.source) and e.role in _FAILED and e.weight >= CLEAR
+    ]
+    if any(cause.label == label for event in own for cause in event.causes):
+        return None
+    return next(iter(own), None)
 
 
 def _earlier(label: str, lead: Quote, events: Iterable[Event]) -> Event | None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from remedy.diagnose.catalogue import CLEAR, Role
 from remedy.diagnose.diagnosis import APPLICATION
+from remedy.diagnose.ends import line_of_good_end, went_well
 from remedy.diagnose.parts import is_of_hosts
 from remedy.diagnose.scan import Event, LogScan
 
@@ -51,17 +52,18 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     return [_since(oldest, works, is_over, scan) if scan.name in hosts else scan for scan in scans]
 
 
-def of_jobs(
-    scans: Sequence[LogScan], failures: Sequence[Event]
-) -> tuple[list[LogScan], list[Event]]:
-    """Return the logs of jobs, and what failed in them: how a job ended, the logs of its hosts do not say.
+def all_went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
+    """Return whether a run was completed, or goes on; that it was completed, its hosts' logs do not decide.
 
     Args:
-        scans: every log of the run.
-        failures: in them.
+        scans: every log of the run; none of them reports a failed or killed rank.
+        failures: what speaks for a cause.
     """
+    if went_well(scans, failures):
+        return True
     jobs = [scan for scan in scans if not is_of_hosts(scan.name)]
-    return jobs, [event for event in failures if not is_of_hosts(event.source)]
+    own = [event for event in failures if not is_of_hosts(event.source)]
+    return len(jobs) < len(scans) and all(map(line_of_good_end, jobs)) and went_well(jobs, own)
 
 
 def _at_work(scans: Sequence[LogScan]) -> Callable[[float], bool]:

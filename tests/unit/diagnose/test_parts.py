@@ -124,3 +124,15 @@ def test_a_daemon_that_was_killed_is_none_of_the_jobs() -> None:
 
     assert label("fluent-bit") == "application-error"
     assert label("python3") == "host-oom"
+
+
+def test_what_only_a_host_says_is_not_certain_where_the_job_says_something_else() -> None:
+    killed = KERNEL.format(
+        10, "Out of memory: Killed process 771 (python3) total-vm:61184kB, anon-rss:2601kB"
+    )
+    full = "OSError: [Errno 28] No space left on device: '/ckpt/a'"
+    alone, beside = (diagnose_lines({"job.log": [*JOB, *own, killed]}) for own in ([], [full]))
+    assert (alone.label, alone.confidence) == ("host-oom", "certain")
+    assert (beside.label, beside.confidence) == ("host-oom", "likely")
+    assert "only a host's log names this" in " ".join(beside.notes)
+    assert "disk-full" in [candidate.label for candidate in beside.candidates]
