@@ -16,6 +16,7 @@ from remedy.diagnose.scan import Event, LogScan
 ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
 ZONE = 900.0  # seconds: time zones differ by a quarter of an hour, and by multiples of it
 STEPS = 2  # that can be printed late, or be under way, when a host fails
+SERIOUS = 0.8  # what weighs so much is said, whatever the job made of it
 MARGIN = 60.0  # seconds by which clocks differ beside that, and that a failure takes to show
 
 # A process that was killed, or ended; what else a host's log reports can last.
@@ -53,16 +54,19 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
 
 
 def all_went_well(scans: Sequence[LogScan], failures: Sequence[Event]) -> bool:
-    """Return whether a run was completed, or goes on; that it was completed, its hosts' logs do not decide.
+    """Return whether a run was completed, or goes on; one that was completed outlived what its hosts warn of.
 
     Args:
         scans: every log of the run; none of them reports a failed or killed rank.
         failures: what speaks for a cause.
     """
+    hosts = [event for event in failures if is_of_hosts(event.source)]
+    if any(event.weight >= SERIOUS for event in hosts):
+        return False
     if went_well(scans, failures):
         return True
     jobs = [scan for scan in scans if not is_of_hosts(scan.name)]
-    own = [event for event in failures if not is_of_hosts(event.source)]
+    own = [event for event in failures if event not in hosts]
     return len(jobs) < len(scans) and all(map(line_of_good_end, jobs)) and went_well(jobs, own)
 
 

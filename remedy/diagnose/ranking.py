@@ -16,6 +16,8 @@ from remedy.diagnose.scan import Event
 
 # A later failure, of another kind, counts less: the first leads.
 LATER = 0.93
+# A text that is firm is not explained by a vague one before it.
+FIRM, VAGUE = 0.95, 0.7
 # What follows an exception of the program on another rank, or seconds later, is most likely its consequence.
 AFTER_EXCEPTION = 0.72
 SECONDS = 2.0
@@ -113,11 +115,13 @@ def ranked(leading: Sequence[Event], signs: Sequence[Event]) -> list[RankedCause
     """
     tallies: dict[str, _Tally] = {}
     order: dict[str, int] = {}
+    is_vague = bool(leading) and leading[0].weight < VAGUE
     for event in leading:
         place = order.setdefault(event.symptom, len(order))
         factor = LATER ** min(place, 5)
         if _follows_from(leading[0], event):
             factor *= AFTER_EXCEPTION
+        factor = 1.0 if is_vague and event.weight >= FIRM else factor
         _count(event, factor, tallies)
     for event in signs:
         _count(event, SIGNS_WEIGH if leading else 1.0, tallies)
