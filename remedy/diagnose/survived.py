@@ -46,7 +46,9 @@ def survival_in(events: Sequence[Event], scans: Sequence[LogScan]) -> Callable[[
         if event.line < end and _was_heard_of(event, log):
             return True
         steps = [step.line for step in log.steps]
-        after = sum(event.line < line <= end for line in steps)
+        # Below another command they are those of another run.
+        until = min((line for line in log.commands if line > event.line), default=log.lines + 1)
+        after = sum(event.line < line <= min(end, until) for line in steps)
         return after >= OWN_STEPS and min(steps) < event.line
 
     return is_survived

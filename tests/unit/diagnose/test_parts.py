@@ -106,7 +106,19 @@ def test_what_a_host_reports_of_a_card_that_the_job_did_not_need_ends_no_job() -
     waited = [*JOB, WAITED, "--- dmesg ---", unplugged]
     assert diagnose_lines({"job.log": waited}).label == "ib-link-fault"
     found = diagnose_lines({"job.log": [*JOB, done, "--- dmesg ---", lost]})
-    assert found.label == "gpu-hardware-xid"
+    assert found.label == "healthy"
+    assert [candidate.label for candidate in found.candidates] == ["gpu-hardware-xid"]
+    # A job that reports a failure itself is not excused by another one that ended well.
+    wrong = [
+        "# Out of bounds values : 6 FAILED",
+        "$ ./all_reduce_perf -g 4",
+        "# Out of bounds values : 0 OK",
+    ]
+    fault = KERNEL.format(
+        10, "nvidia 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x002b]"
+    )
+    found = diagnose_lines({"job.log": [*JOB, *wrong, "--- dmesg ---", fault]})
+    assert found.label == "p2p-acs-iommu"
 
 
 def test_a_daemon_that_was_killed_is_none_of_the_jobs() -> None:

@@ -58,3 +58,26 @@ def test_what_a_host_killed_while_a_job_ended_well_is_nothing_of_the_job() -> No
     }
     found = diagnose_lines(logs)
     assert (found.label, found.is_open) == ("healthy", False)
+
+
+SOFTWARE = "NVRM: Xid (PCI:0000:65:00): 31, pid=18, name=python, MMU Fault: ENGINE GRAPHICS"
+TAKEN = "2026-11-27 10:00:40 OSError: [Errno 98] Address already in use"
+
+
+@pytest.mark.parametrize(
+    ("clock", "text", "label"),
+    [
+        # Minutes before a job that found its port taken, and near its end in no zone.
+        ("09:41:20", XID, "master-port-in-use"),
+        ("09:41:20", KILLED, "master-port-in-use"),
+        # Two hours before it by a clock that may be that of another zone.
+        ("08:00:20", KILLED, "host-oom"),
+        ("10:00:20", KILLED, "host-oom"),
+        # What the program did to its card, it would have said itself.
+        ("10:00:20", SOFTWARE, "master-port-in-use"),
+    ],
+)
+def test_what_came_before_the_job_is_a_hint(clock: str, text: str, label: str) -> None:
+    own = [f"2026-11-27 10:00:{second:02d} INFO started" for second in range(0, 40, 8)]
+    found = diagnose_lines({"job.log": [*own, TAKEN, "$ dmesg -T", *_kernel(clock, text)]})
+    assert found.label == label
