@@ -25,6 +25,8 @@ MARGIN = 60.0  # seconds by which clocks differ beside that, and that a failure 
 _FAILURES = frozenset((Role.CAUSE, Role.APPLICATION))
 # A process that was killed, or ended; what else a host's log reports can last.
 _OVER_AT_ONCE = frozenset(("host-oom", "peer-died-timeout", APPLICATION))
+# A card that was lost stays so until somebody resets it.
+_LASTS = re.compile(r"fallen off the bus|GPU is lost|RmInitAdapter failed|\bXid [^\n]{0,40}: 79\b")
 # The last line of what dmesg and journalctl print.
 _OF_A_HOST = re.compile(
     r"(?:^|\n)(?:\[[\w: .]{10,40}\] \w"
@@ -36,8 +38,8 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     """Return the logs without what those of hosts report from long before the job, or before its last steps.
 
     Clocks of logs can differ by their zones: what is most of a day older than the job is known to be, and what
-    lies amid its steps by no difference of zones. What lasts, and what came before the job by its own clock and
-    is near its end by no other, is a hint.
+    lies amid its steps by no difference of zones. What came before the job by its own clock, and is near
+    its end by no other, is a hint, unless it lasts.
 
     Args:
         scans: every log of the run.
@@ -63,7 +65,12 @@ def without_the_past(scans: Sequence[LogScan]) -> list[LogScan]:
     )
 
     def hinting(event: Event) -> Event:
-        is_past = event.role in _FAILURES and event.time is not None and is_before(event.time)
+        is_past = (
+            event.role in _FAILURES
+            and event.time is not None
+            and is_before(event.time)
+            and not _LASTS.search(event.text)
+        )
         # What a program did to its card, it would report itself.
         is_of_another = event.role is Role.APPLICATION and is_explained
         return as_hint(event) if is_past or is_of_another else event
