@@ -62,6 +62,8 @@ _ANSWERED = {
     TESTED: re.compile(""),
     SERVES: re.compile(""),
 }
+# These answer exceptions, too, of tasks that were done again.
+_OF_TASKS = frozenset((DASK_CLOSED, "spark-job-finished"))
 # Seconds after which an answer comes too late for those who wait in a collective.
 _TOO_LATE = {"storage-came-back": 300.0}
 # These answer only what warns, or names no cause clearly.
@@ -191,7 +193,7 @@ def _was_answered(event: Event, answers: Iterable[Event]) -> bool:
     return any(
         answer.source == event.source
         and answer.line > event.line
-        and (not is_raised or answer.symptom == DASK_CLOSED)
+        and (not is_raised or answer.symptom in _OF_TASKS)
         # That one rank reaches what another does not is no answer.
         and (None in (answer.process, event.process) or answer.process == event.process)
         and answer.details.get("host", "") in event.text

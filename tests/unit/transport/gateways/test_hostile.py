@@ -67,7 +67,7 @@ def heard(folder: Path) -> Heard:
 
     # The one that is given up for its silence has no others beside it, which need time on a busy machine.
     alone = relay([SILENT], setup=2)
-    heard = relay([kind for kind in (*KINDS, "good") if kind != SILENT], setup=30).hear()
+    heard = relay([kind for kind in (*KINDS, "good") if kind != SILENT], setup=120).hear()
     heard.events += alone.hear().events
     return heard
 
