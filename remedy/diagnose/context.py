@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.diagnosis import APPLICATION, CERTAIN
-from remedy.diagnose.elsewhere import is_elsewhere
+from remedy.diagnose.elsewhere import used_elsewhere
 from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.job_setting import INFINIBAND, ROCE, SOCKET, JobSetting, together
 from remedy.diagnose.lines import Process
@@ -76,7 +76,8 @@ def in_context(events: Iterable[Event], scans: Sequence[LogScan]) -> list[Event]
         showing[_kind(event)].add((event.source, event.process))
     of_setting = factors_of(setting)
     suffering = {(e.source, e.process) for e in events if e.role is Role.CONSEQUENCE}
-    events = [_of_one_host(event, suffering, events, scans) for event in events]
+    is_elsewhere = used_elsewhere(events, scans)
+    events = [_of_one_host(event, suffering, is_elsewhere) for event in events]
     if len(setting.pythons) > 1:
         events = [_of_two_pythons(event, setting.pythons) for event in events]
     return [
@@ -142,8 +143,7 @@ def _of_two_pythons(event: Event, pythons: Iterable[str]) -> Event:
 def _of_one_host(
     event: Event,
     suffering: Collection[tuple[str, Process]],
-    events: Sequence[Event],
-    scans: Sequence[LogScan],
+    is_elsewhere: Callable[[Event], bool],
 ) -> Event:
     """Return the exception of a rank that lacks a file which another has, or without which it came further.
 
@@ -153,7 +153,7 @@ def _of_one_host(
         return event
     others = {process for source, process in suffering if source == event.source}
     is_alone = event.process and others - {event.process, None}
-    if not is_alone and not is_elsewhere(event, events, scans):
+    if not is_alone and not is_elsewhere(event):
         return event
     because = "another rank did not lack the file: a file system that is not mounted on this host"
     missing = CauseWeight(label="storage-fault", weight=MIXED, because=because)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from remedy.diagnose import lines
 from remedy.diagnose.exceptions import is_named
@@ -16,22 +16,28 @@ Place = tuple[str, str, lines.Process]
 _PATH = re.compile(r"""['" ](?P<path>/[^'":;\n]{4,200})""")
 
 
-def is_elsewhere(event: Event, events: Iterable[Event], scans: Sequence[LogScan]) -> bool:
-    """Return whether another process uses the path that the process of an event lacks.
+def used_elsewhere(events: Sequence[Event], scans: Sequence[LogScan]) -> Callable[[Event], bool]:
+    """Return what says of an exception whether another process uses the path that it lacks.
 
     Args:
-        event: of an exception that names a path.
         events: of all logs: who lacks the path, too, does not use it.
         scans: the logs.
     """
-    match = _PATH.search(event.text)
-    if match is None:
-        return False
-    lacking = [_place(other) for other in events if match["path"] in other.text]
-    return any(
-        all(_differ(place, other) for other in (_place(event), *lacking))
-        for place in _users(match["path"], scans)
-    )
+    users: dict[str, frozenset[Place]] = {}
+    lacking: dict[str, frozenset[Place]] = {}
+
+    def is_elsewhere(event: Event) -> bool:
+        match = _PATH.search(event.text)
+        if match is None:
+            return False
+        path = match["path"]
+        if path not in users:
+            users[path] = frozenset(_users(path, scans))
+            lacking[path] = frozenset(_place(other) for other in events if path in other.text)
+        others = (_place(event), *lacking[path])
+        return any(all(_differ(place, other) for other in others) for place in users[path])
+
+    return is_elsewhere
 
 
 def _users(path: str, scans: Iterable[LogScan]) -> Iterator[Place]:

@@ -16,7 +16,8 @@ from remedy.diagnose.steps import is_step
 LARGEST = 8 << 20  # bytes of a log that is taken apart
 MOST = 64  # files in one
 _NAME = re.compile(rb"==> (?P<name>[^\n\r]{1,200}) <==\s*")
-KERNEL = "host"  # how what a host's kernel and services said is called
+# Behind the name of a log, for what hosts say in it; no path that is read has two strokes in a row.
+OF_HOSTS = "//host"
 PASTE = 256 << 10  # bytes of a log in which they are looked for
 LEAST = 5  # lines of the job above them
 # Lines of dmesg, and those of the kernel and of a host's services in its journal.
@@ -60,7 +61,7 @@ def parts_of(
 
 def is_of_hosts(name: str) -> bool:
     """Return whether a log is the part of a paste in which hosts report, and not the job."""
-    return name.endswith(f"/{KERNEL}")
+    return name.endswith(OF_HOSTS)
 
 
 def _of_a_paste(source: Source, first: bytes) -> tuple[Source, ...]:
@@ -86,7 +87,7 @@ def _of_a_paste(source: Source, first: bytes) -> tuple[Source, ...]:
 
     job = from_text(source.name, part(of_a_host=False))
     job.trouble = source.trouble
-    return job, from_text(f"{source.name}/{KERNEL}", part(of_a_host=True))
+    return job, from_text(f"{source.name}{OF_HOSTS}", part(of_a_host=True))
 
 
 def _files(data: bytes) -> dict[bytes, bytes]:

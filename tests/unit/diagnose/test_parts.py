@@ -74,12 +74,20 @@ def test_what_hosts_say_below_a_job_is_a_log_of_its_own() -> None:
     log = [*JOB, "$ ssh gpu01 dmesg -T", STALLS, "$ free -g"]
     assert texts("\n".join(log)) == {
         "job.log": "\n".join([*JOB, "$ ssh gpu01 dmesg -T", "", "$ free -g"]),
-        "job.log/host": "\n" * 6 + STALLS,
+        "job.log//host": "\n" * 6 + STALLS,
     }
 
 
 def test_a_job_that_goes_on_below_what_its_host_said_outlived_it() -> None:
     assert texts("\n".join([*JOB, STALLS, *JOB])) == {}
+
+
+def test_a_file_that_is_called_host_is_a_log_like_others() -> None:
+    lacks = "OSError: [Errno 28] No space left on device: '/ckpt/a'"
+    found = diagnose_lines(
+        {"logs/host": [*JOB, lacks], "logs/other": [*JOB, "Training completed."]}
+    )
+    assert (found.label, found.confidence) == ("disk-full", "certain")
 
 
 def test_a_log_of_a_host_alone_stays_whole() -> None:
