@@ -20,6 +20,7 @@ from remedy.diagnose.logs import diagnose_paths
 NOT_HOST = frozenset(("healthy", "application-error"))
 NEITHER = NOT_HOST | {UNKNOWN, "peer-died-timeout"}
 PROMISED = 0.95
+WORDS = ("certain", "likely", "possible")
 PLACES = (
     ("the first answer", "top1"),
     ("among the first three answers, unknown counted as one", "top3"),
@@ -131,13 +132,18 @@ def measure(folder: Path, *, leave_out: bool) -> Table:
         leave_out: do it once more for each log without the families that speak for its label.
     """
     table = Table([])
-    with (folder / "index.tsv").open(encoding="utf-8", newline="") as file:
-        for entry in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            table.rows.append(_row(folder, entry, frozenset()))
-            families = _families(entry["label"])
-            if leave_out and families:
-                table.without.append(_row(folder, entry, families))
+    for entry in entries(folder):
+        table.rows.append(_row(folder, entry, frozenset()))
+        families = _families(entry["label"])
+        if leave_out and families:
+            table.without.append(_row(folder, entry, families))
     return table
+
+
+def entries(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of a folder's index.tsv: file, label, and what would be right too."""
+    with (folder / "index.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def text(table: Table) -> str:
@@ -196,8 +202,7 @@ def _left_out(table: Table, shares: dict[str, Any]) -> list[str]:
 
 def _by_word(rows: list[Row]) -> dict[str, list[Row]]:
     """Return the rows by how sure the answer was."""
-    words = ("certain", "likely", "possible")
-    return {word: [row for row in rows if row.confidence == word] for word in words}
+    return {word: [row for row in rows if row.confidence == word] for word in WORDS}
 
 
 def _row(folder: Path, entry: dict[str, str], without: frozenset[str]) -> Row:

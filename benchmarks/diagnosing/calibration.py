@@ -7,7 +7,6 @@ judged again. A word that is only true while the catalogue knows every text is n
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.diagnosing.accuracy import WORDS, entries
 from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.logs import scans_of
 from remedy.diagnose.reader import from_text, sources
 from remedy.diagnose.scan import LogScan
 
-WORDS = ("certain", "likely", "possible")
 TAKEN = 2  # entries that are taken away from a log, one after the other
 PROMISED = 0.98  # of the answers called certain where nothing is taken away
 SHOWN = 12
@@ -65,10 +64,9 @@ class Counts:
 def cases(root: Path) -> Iterator[Case]:
     """Yield the labelled logs below a folder: those of every index.tsv, and its excerpts."""
     for index in sorted(root.rglob("index.tsv")):
-        with index.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-                path = index.parent / row["file"]
-                yield Case(str(path.relative_to(root)), _accepted(row), _of_path(path))
+        for row in entries(index.parent):
+            path = index.parent / row["file"]
+            yield Case(str(path.relative_to(root)), _accepted(row), _of_path(path))
     for excerpts in sorted((root / "excerpts").glob("*.jsonl")):
         for number, line in enumerate(excerpts.read_text(encoding="utf-8").splitlines(), 1):
             row = json.loads(line)

@@ -20,6 +20,7 @@ from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.parts import is_of_hosts
 from remedy.diagnose.progress import failure_lines, numbered_failures, reports_failure
 from remedy.diagnose.ranking import STEP
+from remedy.diagnose.rows import numbered_rows
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import goes_on_after
 from remedy.diagnose.waits import all_wait, waits_of
@@ -109,10 +110,9 @@ def _unexplained(lead: Quote, scans: Iterable[LogScan]) -> str:
     for scan in scans:
         if scan.name != lead.file:
             continue
-        ending = scan.tail.rstrip().splitlines()
-        first = scan.lines - len(ending) + 1
+        first, rows = numbered_rows(scan)
         about = {event.line - first for event in scan.events}
-        for number, line in numbered_failures(ending[: max(0, lead.line - first)]):
+        for number, line in numbered_failures(rows[: max(0, lead.line - first)]):
             if number not in about:
                 return line.strip()
     return ""

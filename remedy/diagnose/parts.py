@@ -46,7 +46,8 @@ def parts_of(
         No files where the log names fewer than two.
     """
     if not _ANY.search(first):
-        return _of_a_paste(source, first), blocks
+        data, blocks = whole(blocks, PASTE)
+        return () if data is None else _of_a_paste(source, data), blocks
     data, blocks = whole(blocks, LARGEST)
     files = {} if data is None else _files(data)
     own = files.pop(b"", b"")
@@ -64,14 +65,12 @@ def is_of_hosts(name: str) -> bool:
     return name.endswith(OF_HOSTS)
 
 
-def _of_a_paste(source: Source, first: bytes) -> tuple[Source, ...]:
+def _of_a_paste(source: Source, data: bytes) -> tuple[Source, ...]:
     """Return the lines of a job and those of its hosts, where a short log holds these below those.
 
     Where the job goes on below them, their order says what it outlived.
     """
-    if len(first) > PASTE or source.size > PASTE:
-        return ()
-    rows = first.split(b"\n")
+    rows = data.split(b"\n")
     hosts = [bool(_OF_A_HOST.match(row)) for row in rows]
     at = hosts.index(True) if True in hosts else 0
     above = sum(bool(row.strip()) for row in rows[:at])

@@ -13,6 +13,7 @@ from remedy.diagnose.diagnosis import APPLICATION
 from remedy.diagnose.ends import line_of_good_end, went_well
 from remedy.diagnose.levels import as_hint
 from remedy.diagnose.parts import is_of_hosts
+from remedy.diagnose.rows import numbered_rows
 from remedy.diagnose.scan import Event, LogScan
 
 ZONES = 15 * 3600.0  # seconds by which the clocks of two logs can differ
@@ -106,8 +107,8 @@ def _to_its_good_end(scan: LogScan) -> LogScan | None:
     if not end:
         return None
     last = next((line for line in scan.commands if line > end), scan.lines + 1) - 1
-    rows = scan.tail.rstrip("\n").split("\n")
-    return replace(scan, lines=last, tail="\n".join(rows[: len(rows) - (scan.lines - last)]))
+    first, rows = numbered_rows(scan)
+    return replace(scan, lines=last, tail="\n".join(rows[: max(0, last + 1 - first)]))
 
 
 def _before(scans: Sequence[LogScan]) -> Callable[[float], bool]:

@@ -16,7 +16,7 @@ from remedy.diagnose.scan import Event
 
 # A later failure, of another kind, counts less: the first leads.
 LATER = 0.93
-# A text that is firm is not explained by a vague one before it.
+# A text that is firm is a failure whatever follows, and not explained by a vague one before it.
 FIRM, VAGUE = 0.95, 0.7
 # What follows an exception of the program on another rank, or seconds later, is most likely its consequence.
 AFTER_EXCEPTION = 0.72

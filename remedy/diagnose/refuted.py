@@ -11,11 +11,12 @@ from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.lines import Process
 from remedy.diagnose.outlived import only_warns
 from remedy.diagnose.progress import failure_lines
+from remedy.diagnose.ranking import FIRM
+from remedy.diagnose.rows import numbered_rows
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.steps import goes_on_after
 from remedy.diagnose.survived import TESTED, survival_in
 
-FIRM = 0.95  # a text of this weight is a failure whatever follows
 COMPLETE = "nccl-init-complete"
 DASK_CLOSED = "dask-closed"
 REACHED, SERVES = "reached-later", "server-up"
@@ -145,8 +146,8 @@ def failures_of(scan: LogScan) -> list[str]:
     if not failures:
         return []
     is_answered = answered_in(scan)
-    rows = scan.tail.rstrip().splitlines()
-    numbers = {row: number for number, row in enumerate(rows, scan.lines - len(rows) + 1)}
+    first, rows = numbered_rows(scan)
+    numbers = {row: number for number, row in enumerate(rows, first)}
     return [line for line in failures if not is_answered(numbers.get(line, scan.lines), line)]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.ends import RESTARTED, line_of_good_end
 from remedy.diagnose.events import speaks_clearly_for
+from remedy.diagnose.rows import numbered_rows
 from remedy.diagnose.scan import Event, LogScan
 from remedy.diagnose.sessions import is_typed
 from remedy.diagnose.steps import OWN_STEPS, goes_on_after
@@ -59,8 +60,8 @@ def _was_heard_of(event: Event, log: LogScan) -> bool:
     host = event.details.get("host", "")
     if not host or not any(speaks_clearly_for(event, label) for label in _UNREACHED):
         return False
-    rows = log.tail.rstrip("\n").split("\n")
-    after = rows[max(0, event.line - (log.lines - len(rows))) :]
+    first, rows = numbered_rows(log)
+    after = rows[max(0, event.line + 1 - first) :]
     name = host.partition(".")[0]
     return any(
         name in (word.partition(".")[0] for word in _NAMES.findall(row))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.ends import ENDED_WELL
+from remedy.diagnose.rows import numbered_rows
 from remedy.diagnose.scan import Event, LogScan
 
 TRIAL = "trial"
@@ -44,15 +45,14 @@ def without_trials(scan: LogScan) -> LogScan:
     Args:
         scan: the log; a session of a terminal.
     """
-    rows = scan.tail.removesuffix("\n").split("\n")
-    first = scan.lines - len(rows) + 1
+    first, rows = numbered_rows(scan)
     for at, number in enumerate(scan.commands):
         if not first <= number <= scan.lines or not _failed_above(scan, number):
             continue
         setting = _OFF.search(rows[number - first])
         trial = range(number, next(iter(scan.commands[at + 1 :]), scan.lines + 1))
         if setting and _went_well(scan, rows[number - first + 1 : trial.stop - first], trial):
-            return _without(scan, rows, trial, setting["setting"])
+            return _without(scan, trial, setting["setting"])
     return scan
 
 
@@ -65,8 +65,8 @@ def _went_well(scan: LogScan, printed: Sequence[str], trial: range) -> bool:
     return not fails and any(map(ENDED_WELL.search, printed))
 
 
-def _without(scan: LogScan, rows: Sequence[str], trial: range, setting: str) -> LogScan:
-    first = scan.lines - len(rows) + 1
+def _without(scan: LogScan, trial: range, setting: str) -> LogScan:
+    first, rows = numbered_rows(scan)
     helped = Event(
         symptom=TRIAL,
         role=Role.SIGN,

@@ -156,3 +156,15 @@ def test_a_rank_is_lost_for_certain_where_the_ranks_had_worked_and_nothing_else_
     assert diagnosis.confidence == ("likely" if doubt else "certain")
     assert doubt in doubt_of(diagnosis)
     assert bool(doubt) == bool(doubt_of(diagnosis))
+
+
+def test_lines_keep_their_numbers_whatever_stands_in_them_and_below() -> None:
+    gave_up = "fatal: the tracker gave up on job 7"
+    for lines in (
+        (gave_up, WAITED.format(1, 12), "", ""),
+        ("page\x0cpage", gave_up, WAITED.format(1, 12)),
+    ):
+        assert gave_up in doubt_of(diagnosis_of(*lines))
+    # What an event is about stands in its own line, also where a form feed stands above it.
+    found = diagnosis_of(*STEPS, "page\x0cpage", WAITED.format(1, 12), WAITED.format(2, 12))
+    assert doubt_of(found) == ""

@@ -243,3 +243,4 @@ def test_a_kill_where_memory_was_nearly_full_is_for_memory(percent: str, label: 
         "[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9"
     )
     assert diagnose_lines({"log": [memory, killed]}).label == label
+    assert diagnose_lines({"log": [memory]}).label == "unknown"

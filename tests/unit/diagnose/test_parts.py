@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.parts import parts_of
-from remedy.diagnose.reader import blocks_of, from_text
+from remedy.diagnose.logs import diagnose_lines, diagnose_sources
+from remedy.diagnose.parts import PASTE, parts_of
+from remedy.diagnose.reader import Source, blocks_of, from_text
 
 STEPS = [f"step {number} loss {3 - number / 100:.2f}" for number in range(10, 60, 10)]
 LOST = "OSError: [Errno 28] No space left on device: '/ckpt/a'"
@@ -155,3 +156,24 @@ def test_what_only_a_host_says_is_not_certain_where_the_job_says_something_else(
     assert (beside.label, beside.confidence) == ("host-oom", "likely")
     assert "only a host's log names this" in " ".join(beside.notes)
     assert "disk-full" in [candidate.label for candidate in beside.candidates]
+
+
+@pytest.mark.parametrize("cut", ["it 30", "number 4", "$ tail", "Errno"])
+def test_a_log_that_comes_in_pieces_is_the_same_log(cut: str) -> None:
+    full = "OSError: [Errno 28] No space left on device: '/ckpt/a'"
+    plain = KERNEL.format(10, "usb 1-1: new high-speed USB device number 4")
+    data = "\n".join([*JOB, "$ dmesg -T", plain, "$ tail -1 job.log", full]).encode()
+    at = data.index(cut.encode())
+    pieces = [data[:at], data[at:]]
+    found = diagnose_sources([Source("-", lambda: iter(pieces))])
+    assert found.label == "disk-full"
+    assert found.lead is not None
+    assert (found.lead.file, found.lead.line) == ("-", 9)
+
+
+def test_a_long_log_is_no_paste() -> None:
+    data = "\n".join([*JOB, STALLS, "x" * PASTE]).encode()
+    source = Source("job.log", lambda: iter([data[:500], data[500:]]))
+    parts, blocks = parts_of(source, *blocks_of(source))
+    assert parts == ()
+    assert b"".join(blocks) == data
