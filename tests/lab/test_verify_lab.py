@@ -102,7 +102,7 @@ class Controller:
     def marked(self, plan: RankPlan, host: str) -> str:
         """The command lines on a host that belong to a plan's run."""
         look = (
-            f"for e in $(grep -lszx {MARKER}={plan.nonce} /proc/[0-9]*/environ); do"
+            f"for e in $(grep -lszx {MARKER}={plan.nonce}[.][0-9]* /proc/[0-9]*/environ); do"
             " tr '\\0' ' ' < ${e%environ}cmdline; done 2>/dev/null; true"
         )
         return self.cluster.run(host, look).stdout

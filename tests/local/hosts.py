@@ -19,7 +19,7 @@ from remedy.errors import RemedyError
 from remedy.verify.allreduce.judge import judge
 from remedy.verify.allreduce.plan import RankPlan
 from remedy.verify.allreduce.script import script
-from remedy.verify.onhost.agent import MARKER
+from remedy.verify.onhost.agent import host_marker
 from remedy.verify.onhost.procs import LISTEN, marked, read, sockets
 from remedy.verify.verdict import Verdict
 
@@ -109,9 +109,14 @@ class Hosts:
         """Wait for all, and judge."""
         return judge(self.plan, self.outputs(), time.monotonic() - self.began)  # type: ignore[arg-type]
 
+    def marker(self, name: str) -> str:
+        """``NAME=value`` of a host's processes of this run."""
+        node = [host.name for host in self.plan.hosts].index(name)
+        return host_marker({"nonce": self.plan.nonce, "node": node})
+
     def tree(self) -> list[int]:
-        """Everything that carries this run's marker."""
-        return marked(f"{MARKER}={self.plan.nonce}")
+        """Everything that carries a marker of this run."""
+        return [pid for host in self.plan.hosts for pid in marked(self.marker(host.name))]
 
     def kill(self) -> None:
         """End whatever a test has left."""

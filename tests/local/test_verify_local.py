@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socketserver
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -145,8 +146,13 @@ def test_a_worker_that_never_starts_is_named_at_the_deadline(
     """The third host is there so that a group could have been made without the absent one."""
     hosts = make(deadline=14.0)
     (present,) = set(NAMES) - {absent}
-    hosts.start(present)
-    verdict = hosts.verdict()
+    name, value = hosts.marker(absent).split("=")
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, name: value}) as of_absent:
+        hosts.start(present)
+        verdict = hosts.verdict()
+        # It shares its processes with us, and who ends first ends its own alone.
+        assert of_absent.poll() is None
+        of_absent.kill()
     assert verdict.seconds < 14.0 + 6.0
     assert not verdict.passed
     assert present in verdict.reason  # two hosts are the least: only one reported

@@ -151,7 +151,7 @@ def launch(config: dict[str, Any], directory: str, engine: Any) -> subprocess.Po
     """Start what the engine runs on this host."""
     command, extra = engine.command(config, directory)
     environment = dict(os.environ)
-    environment[MARKER] = config["nonce"]
+    environment[MARKER] = host_marker(config).partition("=")[2]
     # Everything that is written by the way goes with the folder, and nothing into an installation.
     environment.update(TMPDIR=directory, PYTHONDONTWRITEBYTECODE="1")
     for name, value in (
@@ -172,6 +172,15 @@ def launch(config: dict[str, Any], directory: str, engine: Any) -> subprocess.Po
             start_new_session=True,
             preexec_fn=lambda: procs.prctl(procs.PR_SET_PDEATHSIG, signal.SIGKILL),
         )
+
+
+def host_marker(config: dict[str, Any]) -> str:
+    """Give the ``NAME=value`` that this host's processes of a run carry.
+
+    A host's own: where two share their processes (a machine that stands twice in the inventory, containers with
+    the host's process ids), the first to end must not end those of the other.
+    """
+    return f"{MARKER}={config['nonce']}.{config['node']}"
 
 
 def unload(cargo: dict[str, str], config: dict[str, Any], worker: str) -> None:
@@ -281,7 +290,7 @@ def take_part(
     if how != "exited":
         observed.look()
         observed.note_states(run.pid, config["ranks"])
-    procs.end_all(os.getpid(), f"{MARKER}={config['nonce']}", {observed.guard}, GRACE)
+    procs.end_all(os.getpid(), host_marker(config), {observed.guard}, GRACE)
     report(out, observed, config, engine, run.poll())
     for path in observed.shm:
         # Segments that the workers could not unlink because they were killed.
@@ -309,16 +318,15 @@ def main(config: dict[str, Any], cargo: dict[str, str]) -> None:
     observed = RunWatch("")
     remaining: list[int] = []
     if not how:
-        marker = f"{MARKER}={config['nonce']}"
         try:
             observed.directory = tempfile.mkdtemp(prefix="remedy-verify-")
-            observed.guard, leash = guard(observed.directory, marker)
+            observed.guard, leash = guard(observed.directory, host_marker(config))
             how = take_part(config, out, observed, cargo, engine)
         except OSError as error:
             how, detail = "no-space", f"{type(error).__name__}: {error}"
         finally:
             if observed.guard:
-                remaining = procs.end_all(os.getpid(), marker, {observed.guard}, 0.0)
+                remaining = procs.end_all(os.getpid(), host_marker(config), {observed.guard}, 0.0)
                 shutil.rmtree(observed.directory, ignore_errors=True)
                 os.write(leash, b".")
                 os.waitpid(observed.guard, 0)
