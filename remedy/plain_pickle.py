@@ -51,7 +51,10 @@ def loads(data: bytes, most: int = MOST) -> Any:
             machine.do(opcode.name, argument)
     except PlainPickleError:
         raise
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+    except (
+        *(ValueError, TypeError, IndexError, KeyError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise PlainPickleError(f"the pickle is broken: {error}") from error
     raise PlainPickleError("the pickle breaks off")
 
@@ -139,4 +142,7 @@ class _Machine:
 def _pairs(values: list[Any]) -> dict[Any, Any]:
     if len(values) % 2:
         raise ValueError("a key has no value")
+    # Of tuples within tuples, each twice in the next, the hash alone takes years.
+    if not all(isinstance(key, (str, bytes, int)) for key in values[::2]):
+        raise TypeError("a key is no text or number")
     return dict(zip(values[::2], values[1::2], strict=True))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.lines import rank_of_file
+from remedy.diagnose.recorder import rank_of
 from remedy.diagnose.scan import Event
 from remedy.text import clipped, is_number, listed
 
@@ -24,13 +25,17 @@ SAID, SHOWN = 120, 3  # characters of a last line, and logs of which it is shown
 _ENDS = re.compile(r"(?:send|recv) (\d{1,6})(?:->|<-)(\d{1,6})")
 
 
-def ranks_behind(events: Sequence[Event], logs: Mapping[str, str]) -> str:
+def ranks_behind(
+    events: Sequence[Event], logs: Mapping[str, str], broken: Iterable[str] = ()
+) -> str:
     """Say which rank is behind, by the last collective of each; "" where the logs do not show it.
 
     Args:
         events: of all logs.
         logs: the last line of each that has steps, "" of others, by its name, which may have a rank.
+        broken: names of the logs that could not be read to their end: how far their ranks came nobody knows.
     """
+    unread = {rank_of(name) for name in broken}
     groups: dict[str, dict[int, _Mark]] = {}
     members: dict[str, set[int]] = {}
     waits: dict[str, set[int]] = {}
@@ -58,7 +63,8 @@ def ranks_behind(events: Sequence[Event], logs: Mapping[str, str]) -> str:
             members[name] = members[name] or set(range(max((*last, *own)) + 1))
             last.update(_idle(events, last))
     sentences = (
-        _behind(groups[name], members[name], name, _elsewhere(waits, name)) for name in waits
+        _behind(groups[name], members[name], name, _elsewhere(waits, name) | unread)
+        for name in waits
     )
     return (
         next(filter(None, sentences), "")
@@ -127,7 +133,10 @@ class _Mark(NamedTuple):
 
 
 def _behind(
-    last: Mapping[int, _Mark], members: Collection[int], group: str, elsewhere: Collection[int]
+    last: Mapping[int, _Mark],
+    members: Collection[int],
+    group: str,
+    elsewhere: Collection[int | None],
 ) -> str:
     """Say which rank of one group is behind, absent, or in another collective than the others.
 
@@ -135,7 +144,7 @@ def _behind(
         last: how far each rank came.
         members: of the group, where that is known.
         group: its name.
-        elsewhere: ranks that wait in another group.
+        elsewhere: ranks that wait in another group, or of which nothing could be read.
     """
     missing = sorted((set(members) or set(range(max(last) + 1))) - set(last) - set(elsewhere))
     of = f" of {group}" if group else ""

@@ -1,72 +1,40 @@
 """What ``nvidia-smi -q``, ``ibstat`` and NCCL's RAS print: blocks of names and values, of one card or rank.
 
 A line of such a block means something only under its heading; so they are recognised by what they hold, and
-read as blocks.
+read as blocks: of each host apart, where pdsh or srun put its name before every line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from remedy.diagnose.catalogue import CLEAR, Role
-from remedy.text import is_number
+from remedy.diagnose import lines
+from remedy.diagnose.cards import cards, cards_of_xml
+from remedy.diagnose.lines import Prefix
+from remedy.diagnose.ports import ports
+from remedy.diagnose.signs import BlockSign, Row
 from remedy.verify.onhost import ras_answer
 
-SMI = b"==============NVSMI LOG=============="
-IBSTAT = re.compile(rb"^CA '[\w.-]{1,40}'", re.MULTILINE)
-_RAS = re.compile(rb'\A\s*\{\s*"nccl_version"\s*:')
-_INSIDE = frozenset(" \t}+|=")  # how the last line of such a thing begins
-_RAS_TEXT = re.compile(rb"^Communicators\.\.\. \(", re.MULTILINE)
-SLOWEST = 20  # Gb/s of InfiniBand: four lanes of SDR or DDR, or one of a faster kind
 LARGEST = 4 << 20  # bytes that are read
+MOST_PREFIXES, MOST_LENGTHS = 20_000, 40  # of what stands before the lines of a file
 
-_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f:.]{2,12})$")
-_PORT = re.compile(r"^\s*Port (\d{1,3}):$")
-_CA = re.compile(r"^CA '([\w.-]{1,40})'$")
-_VALUE = re.compile(r"^(?P<indent> *)(?P<name>[^:]{1,80}?) *: *(?P<value>.{0,200})$")
-_FIELD = re.compile(rb"^[ \t]+[\w][^:\n]{0,80}:(?: |$)")
-# What is repaired at the next reset, or never.
-_RESETS = ("Reset Required", "Drain and Reset Recommended")
-_REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
-
-
-@dataclass(frozen=True)
-class BlockSign:
-    """What a block shows.
-
-    Args:
-        line: its number.
-        text: the card or port, and what is wrong there.
-        label: the cause that it speaks for.
-        weight: how much.
-        details: of the card, port or rank, by their names in the catalogue.
-        is_consequence: whether it says who is gone, and not why.
-    """
-
-    line: int
-    text: str
-    label: str
-    weight: float
-    details: Mapping[str, str]
-    is_consequence: bool = False
-
-    @property
-    def role(self) -> Role:
-        """What it counts as, beside the lines of logs."""
-        if self.weight < CLEAR:
-            return Role.SIGN
-        return Role.CONSEQUENCE if self.is_consequence else Role.CAUSE
-
-
-@dataclass
-class _Port:
-    """A port of an adapter, as ibstat shows it."""
-
-    name: str
-    line: int
-    values: dict[str, str] = field(default_factory=dict)
+_MARKS = (
+    *(b"NVSMI LOG", b"<nvidia_smi_log>", b"| NVIDIA-SMI ", b"CA '"),
+    *(b"Communicators... (", b'"nccl_version"'),
+)
+_MARK = re.compile(
+    r"(?P<before>.{0,120}?)(?:={14}NVSMI LOG={14}|<nvidia_smi_log>|\| NVIDIA-SMI |CA '[\w.-]{1,40}'\s*$"
+    r"|Communicators\.\.\. \(|[ \t]*\{?[ \t]*\"nccl_version\"[ \t]*:)"
+)
+_TIME, OPENING = "\0", 240
+_RAS = re.compile(r'\s*\{\s*"nccl_version"\s*:')
+_RAS_TEXT = re.compile(r"^Communicators\.\.\. \(", re.MULTILINE)
+_INSIDE = frozenset(" \t}+|=<")  # how the last line of such a thing begins
+_FIELD = re.compile(r"[ \t]+\w[^:]{0,80}:(?: |$)|  Rank \d{1,9} -- ")
+# Of what they hold, lines that begin at the margin mean something by themselves.
+_OF_NO_FIELDS = re.compile(r"\| NVIDIA-SMI ")
 
 
 def signs_of(data: bytes) -> tuple[BlockSign, ...]:
@@ -75,15 +43,11 @@ def signs_of(data: bytes) -> tuple[BlockSign, ...]:
     Args:
         data: the beginning of the file.
     """
-    lines = data[:LARGEST].decode("utf-8", "replace").splitlines()
-    signs: tuple[BlockSign, ...] = ()
-    if SMI in data:
-        signs += tuple(_cards(lines))
-    if IBSTAT.search(data):
-        signs += tuple(_ports(lines))
-    if _RAS.match(data):
-        signs += tuple(_ranks(data[:LARGEST].decode("utf-8", "replace")))
-    return signs
+    return tuple(
+        replace(sign, details={**_of_host(prefix), **sign.details})
+        for prefix, rows in _texts(data).items()
+        for sign in _signs(rows)
+    )
 
 
 def is_state(data: bytes, tail: str) -> bool:
@@ -95,12 +59,14 @@ def is_state(data: bytes, tail: str) -> bool:
         data: the beginning of the file.
         tail: its last lines.
     """
-    has_any = b"| NVIDIA-SMI " in data or _has_blocks(data) or _RAS_TEXT.search(data)
-    return bool(has_any) and tail.rstrip().rpartition("\n")[2][:1] in _INSIDE
+    return any(_ends_inside(prefix, tail) for prefix in _texts(data))
 
 
-def _has_blocks(data: bytes) -> bool:
-    return SMI in data or bool(IBSTAT.search(data) or _RAS.match(data))
+def _ends_inside(prefix: Prefix, tail: str) -> bool:
+    empty = {"", "".join(prefix.parts).rstrip()}
+    last = next((row for row in reversed(tail.split("\n")) if row.rstrip() not in empty), "")
+    end = prefix.end(last)
+    return end is not None and last[end : end + 1] in _INSIDE
 
 
 def fields_of(data: bytes) -> frozenset[int]:
@@ -109,133 +75,56 @@ def fields_of(data: bytes) -> frozenset[int]:
     Args:
         data: the beginning of the file.
     """
-    if not _has_blocks(data):
-        return frozenset()
-    lines = data[:LARGEST].split(b"\n")
-    return frozenset(number for number, line in enumerate(lines, 1) if _FIELD.match(line))
+    return frozenset(
+        number
+        for rows in _texts(data).values()
+        if any(
+            (mark := _MARK.match(line)) and not _OF_NO_FIELDS.match(line, mark.end("before"))
+            for _, line in rows
+        )
+        for number, line in rows
+        if _FIELD.match(line)
+    )
 
 
-def _cards(lines: list[str]) -> Iterator[BlockSign]:
-    """Yield what ``nvidia-smi -q`` shows of faulty cards.
-
-    Each value is read under the headings above it, by how far they are indented.
-    """
-    card = widest = ""
-    headings: list[tuple[int, str]] = []
-    for number, line in enumerate(lines, 1):
-        if match := _GPU.match(line.rstrip()):
-            card, headings = match[1], []
-            continue
-        if not card or not line.strip():
-            continue
-        indent = len(line) - len(line.lstrip())
-        headings = [heading for heading in headings if heading[0] < indent]
-        value = _VALUE.match(line)
-        if value is None:
-            headings.append((indent, line.strip()))
-            continue
-        above = [heading for _, heading in headings]
-        if above[-1:] == ["Link Width"]:
-            if value["name"].strip() == "Max":
-                widest = value["value"].strip()
-            elif value["name"].strip() == "Current" and _is_narrower(value["value"], widest):
-                text = f"GPU {card}: Link Width: {value['value'].strip()} of {widest}"
-                yield BlockSign(number, text, "gpu-hardware-xid", 0.56, {"device": card})
-        for label, weight in _of_card(above, value["name"].strip(), value["value"].strip()):
-            text = f"GPU {card}: {', '.join((*above, value['name'].strip()))}: {value['value'].strip()}"
-            yield BlockSign(number, text, label, weight, {"device": card})
+def _signs(rows: Sequence[Row]) -> Iterator[BlockSign]:
+    yield from cards(rows)
+    yield from cards_of_xml(rows)
+    yield from ports(rows)
+    text = "\n".join(line for _, line in rows)
+    if _RAS.match(text) or _RAS_TEXT.search(text):
+        yield from _ranks(text, rows)
 
 
-def _is_narrower(current: str, widest: str) -> bool:
-    """Return whether a link has fewer lanes than it can have: 4x of 16x; "N/A" says nothing."""
-    lanes = [text.strip().removesuffix("x") for text in (current, widest)]
-    return all(map(is_number, lanes)) and int(lanes[0]) < int(lanes[1])
+def _of_host(prefix: Prefix) -> Mapping[str, str]:
+    host = lines.split(f"{''.join(prefix.parts)}-").host
+    return {"host": host} if host else {}
 
 
-def _of_card(above: list[str], name: str, value: str) -> Iterator[tuple[str, float]]:
-    is_counted = is_number(value) and int(value) > 0
-    if "Volatile" in above and "Uncorrectable" in name and is_counted:
-        yield "gpu-hardware-xid", 0.9
-    elif name == "Remapping Failure Occurred" and value == "Yes":
-        yield "gpu-hardware-xid", 0.95
-    elif name in _RESETS and value == "Yes":
-        yield "gpu-hardware-xid", 0.85
-    elif name in ("Pending", "Pending Page Blacklist", *_REPAIRS) and value == "Yes":
-        yield "gpu-hardware-xid", 0.8
-    elif "Fabric" in above and (name, value) == ("State", "In Progress"):
-        yield "fabricmanager-not-running", 0.85
-    elif "Fabric" in above and name == "Status" and value not in ("Success", "N/A"):
-        yield "fabricmanager-not-running", 0.75
-    elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
-        yield "gpu-hardware-xid", 0.85
-    elif name in ("HW Thermal Slowdown", "HW Power Brake Slowdown") and value == "Active":
-        # Slow, and with it every rank that waits for it; what fails is another matter.
-        yield "gpu-hardware-xid", 0.56
+def _texts(data: bytes) -> Mapping[Prefix, Sequence[Row]]:
+    """Return the lines of each such text without what stands before each of them, by that."""
+    if not any(mark in data for mark in _MARKS):
+        return {}
+    rows = data[:LARGEST].decode("utf-8", "replace").split("\n")
+    # By their text with a sign in place of each time, which is another one on each line.
+    known: dict[str, Prefix] = {}
+    for match in filter(None, map(_MARK.match, rows)):
+        if len(known) < MOST_PREFIXES:
+            before = lines.before(match["before"])
+            known[_TIME.join(before.parts)] = before
+    lengths = sorted({len(text) for text in known})[-MOST_LENGTHS:]
+    texts: dict[Prefix, list[Row]] = {prefix: [] for prefix in known.values()}
+    for number, row in enumerate(rows, 1):
+        opening = _TIME.join(lines.before(row[:OPENING]).parts)
+        for length in lengths:
+            prefix = known.get(opening[:length])
+            end = None if prefix is None else prefix.end(row)
+            if prefix is not None and end is not None:
+                texts[prefix].append((number, row[end:].rstrip("\r")))
+    return texts
 
 
-def _ports(lines: list[str]) -> Iterator[BlockSign]:
-    """Yield what ``ibstat`` shows of ports without a link, or without a subnet manager."""
-    ports = list(_read_ports(lines))
-    active = any(port.values.get("State") == "Active" for port in ports)
-    layers = {
-        port.values.get("Link layer") for port in ports if port.values.get("State") == "Active"
-    }
-    for port in ports:
-        state, physical = port.values.get("State", ""), port.values.get("Physical state", "")
-        text = f"{port.name}: State: {state}, Physical state: {physical}"
-        if state == "Initializing" and physical == "LinkUp":
-            # The link is up, and nobody gave the port an address: there is no subnet manager.
-            yield BlockSign(port.line, text, "ib-misconfig", 0.8, {"device": port.name})
-        elif state == "Down" and physical in ("Polling", "Disabled", "Sleep"):
-            # Beside ports that work it may be one that nobody uses.
-            yield BlockSign(
-                port.line, text, "ib-link-fault", 0.5 if active else 0.85, {"device": port.name}
-            )
-        elif _is_at_its_slowest(port):
-            text = f"{port.name}: Rate: {port.values['Rate']} Gb/s over InfiniBand"
-            yield BlockSign(port.line, text, "ib-link-fault", 0.75, {"device": port.name})
-    for port, fastest in _slower(ports):
-        text = f"{port.name}: Rate: {port.values['Rate']}, another port of this host: {fastest}"
-        yield BlockSign(port.line, text, "ib-link-fault", 0.5, {"device": port.name})
-    if {"InfiniBand", "Ethernet"} <= layers:
-        text = "ports of InfiniBand and of Ethernet are active on one host"
-        yield BlockSign(ports[0].line, text, "ib-roce-mixed", 0.6, {"device": ports[0].name})
-
-
-def _is_at_its_slowest(port: _Port) -> bool:
-    """Return whether a link runs at a rate that any cable carries: adapters in use take 40 Gb/s and more."""
-    rate = port.values.get("Rate", "")
-    is_up = port.values.get("State") == "Active" and port.values.get("Link layer") == "InfiniBand"
-    return is_up and is_number(rate) and int(rate) <= SLOWEST
-
-
-def _slower(ports: list[_Port]) -> Iterator[tuple[_Port, int]]:
-    """Yield ports that run at a lower rate than others of their kind of adapter, with the highest of those."""
-    rates: dict[str, list[tuple[int, _Port]]] = {}
-    for port in ports:
-        rate, kind = port.values.get("Rate", ""), port.values.get("CA type", "")
-        if port.values.get("State") == "Active" and is_number(rate):
-            rates.setdefault(kind, []).append((int(rate), port))
-    for alike in rates.values():
-        fastest = max(rate for rate, _ in alike)
-        yield from ((port, fastest) for rate, port in alike if rate < fastest)
-
-
-def _read_ports(lines: list[str]) -> Iterator[_Port]:
-    adapter, kind, port = "", "", None
-    for number, line in enumerate(lines, 1):
-        if match := _CA.match(line.strip()):
-            adapter, kind, port = match[1], "", None
-        elif match := _PORT.match(line):
-            port = _Port(f"{adapter} port {match[1]}", number, {"CA type": kind})
-            yield port
-        elif port is not None and (value := _VALUE.match(line.strip())):
-            port.values[value["name"].strip()] = value["value"].strip()
-        elif port is None and line.strip().startswith("CA type:"):
-            kind = line.partition(":")[2].strip()
-
-
-def _ranks(answer: str) -> Iterator[BlockSign]:
+def _ranks(answer: str, rows: Sequence[Row]) -> Iterator[BlockSign]:
     """Yield the ranks that NCCL's RAS misses in a job, or that are behind.
 
     Ranks of a job at work are an operation apart from time to time: to be behind once is no more than a hint.
@@ -249,4 +138,6 @@ def _ranks(answer: str) -> Iterator[BlockSign]:
         details = {"rank": str(rank.rank), "pid": rank.pid, "host": rank.node}
         known = {name: value for name, value in details.items() if value}
         text = f"NCCL's RAS: rank {rank.rank}{where}: {says}"
-        yield BlockSign(1, text, "peer-died-timeout", 0.59 if is_behind else 0.82, known, True)
+        begins = (f"  Rank {rank.rank} -- ", "  The missing rank")
+        line = next((number for number, row in rows if row.startswith(begins)), rows[0][0])
+        yield BlockSign(line, text, "peer-died-timeout", 0.59 if is_behind else 0.82, known, True)

@@ -122,7 +122,8 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     diagnosis = _with_no_failure(diagnosis, events, scans)
     diagnosis = with_alternatives(diagnosis, _failing(scans), unfit_in(setting))
     last = {scan.name: _last_line(scan) if scan.steps else "" for scan in scans}
-    who = filter(None, (first_failed(scans), ranks_behind(events, last)))
+    broken = [scan.name for scan in scans if scan.trouble]
+    who = filter(None, (first_failed(scans), ranks_behind(events, last, broken)))
     moments, left_out = timeline(
         by_role.failures, (*by_role.effects, *by_role.killed, *by_role.traces), len(scans)
     )

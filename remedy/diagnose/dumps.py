@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from remedy.diagnose import lines, recorder
+from remedy.diagnose import recorder
 from remedy.diagnose.behind import RECORDER
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.recorder import Collective
 from remedy.diagnose.scan import Event, LogScan
 from remedy.errors import UsageError
 
-_LAST_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]\w{0,7}){0,2}$")
 _WAITS = CauseWeight(label="peer-died-timeout", weight=0.8)
 _HINT = CauseWeight(label="peer-died-timeout", weight=0.3)
 
@@ -36,9 +34,7 @@ def scan_dump(name: str, blocks: Iterable[bytes]) -> LogScan:
             collectives = recorder.collectives(bytes(data))
         except UsageError as error:
             trouble = error.message
-    rank = lines.rank_of_file(name)
-    if rank is None and (number := _LAST_NUMBER.search(name)):
-        rank = int(number[1])  # torch puts it behind whatever name it was given
+    rank = recorder.rank_of(name)
     return LogScan(
         name=name,
         events=[_event(name, rank, collective) for collective in collectives],

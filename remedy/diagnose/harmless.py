@@ -36,7 +36,7 @@ def is_harmless(line: str) -> bool:
         line: of a log.
     """
     return bool(_MEANT_WELL.search(line)) or any(
-        any(literal in line for literal in entry.literals) and entry.match(line)
+        any(literal in line for literal in entry.literals) and entry.match((line,))
         for entry in _entries()
     )
 

@@ -35,9 +35,10 @@ _PREFIXES = tuple(
         # docker compose
         r"(?=[\w.-]{1,255}[ ]+\| )(?P<host>[\w.-]{0,64}[a-zA-Z][\w.-]{0,64}\d)(?:-\d+)?[ ]+\| ",
         r"(?P<rank>\d{1,5})\| (?=\S)",
-        r"(?P<rank>\d{1,5}): (?=\S)(?![\w.@-]{1,32}: <[A-Z])",  # srun --label, and no link of ip
+        r" {0,5}(?P<rank>\d{1,5}): (?=\S)(?![\w.@-]{1,32}: <[A-Z])",  # srun --label, and no link of ip
         # Ray, SkyPilot, and others that put a name in parentheses
         r"\((?=[^\n]{0,160}\bpid=\d)(?:[^()\n]{0,60}\(?\brank=(?P<rank>\d{1,6})\)?)?[^()\n]{0,120}\) ",
+        r"\((?:raylet|autoscaler|gcs_server)\b[^()\n]{0,80}\) ",
         r"\((?=[\w.-]{1,80}\) )(?P<host>[\w.-]{0,60}[a-zA-Z][\w.-]{0,60}\d)\) ",
         r"\[(?=[\w.-]{1,80}\] )(?!v\d)(?P<host>[a-z][\w-]{0,62}\d)\] (?=\S)",  # what a loop over ssh puts there
         r"slurmstepd-(?P<host>[\w.-]{1,64}): ",
@@ -45,6 +46,20 @@ _PREFIXES = tuple(
         r"\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:\d\d[OE][ +])?(?=\S)",
         # pdsh, pssh, accelerate, DeepSpeed
         r"(?=[\w.-]{1,255}: \S)(?P<host>[\w-]{0,64}[a-z][\w-]{0,64}\d[\w.-]{0,192}): ",
+    )
+)
+_DATE = r"\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d{1,9})?"
+_LEVEL = "(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)"
+_PLACE = r"\[?[\w./-]{1,80}:\d{1,6}(?::\w{1,40})?\]? "  # a file and a line
+# What loggers put before a text that passes through them: glog, vLLM, the kernel, syslog, Python's own.
+_LOGGERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"[IWEFD]\d{4} [\d:.]{8,18} +\d{1,9} [^\]\s]{1,120}\] ",
+        rf"{_LEVEL} \d\d-\d\d [\d:]{{8}}(?:\.\d{{1,9}})? \[?[^\]\s]{{1,120}}\] ",
+        r"\[ *\d{1,12}\.\d{1,9}\] ",
+        r"[A-Z][a-z]{2} +\d{1,2} [\d:]{8} [\w.-]{1,64} [\w./-]{1,40}(?:\[\d{1,9}\])?: ",
+        rf"(?:\[?{_DATE}\]? )?(?:- )?\[?{_LEVEL}\]?:?(?: -)? (?:{_PLACE}(?:-{{1,2}} |: )?)?",
     )
 )
 # Since 2.26 the time stands before NCCL's warnings, too.
@@ -207,6 +222,11 @@ class Prefix:
         return at
 
 
+def before(text: str) -> Prefix:
+    """Return a text that stands before lines as a prefix, with any time in place of its own."""
+    return Prefix(tuple(_CLOCK.split(text)))
+
+
 def prefix_of(opening: str, mark: str, following: list[str]) -> Prefix:
     """Return what stands before each line of a text of several lines.
 
@@ -221,11 +241,11 @@ def prefix_of(opening: str, mark: str, following: list[str]) -> Prefix:
     """
     whole = opening[: max(0, opening.find(mark))]
     if not _OF_A_GROUP.match(whole):
-        prefix = Prefix(tuple(_CLOCK.split(whole)))
+        prefix = before(whole)
         for line in following:
             if (end := prefix.end(line)) is not None and line.startswith("  ", end):
                 return prefix
-    return Prefix(tuple(_CLOCK.split(opening[: len(opening) - len(split(opening).text)])))
+    return before(opening[: len(opening) - len(split(opening).text)])
 
 
 def split(text: str) -> LogLine:
@@ -251,6 +271,24 @@ def split(text: str) -> LogLine:
     if "rank" not in ranks and (mention := _RANK_IN_TEXT.search(text[:300])):
         ranks["rank"] = int(next(group for group in mention.groups() if group))
     return LogLine(text, ranks.get("rank"), host, ranks.get("local"), device)
+
+
+def beginnings(text: str) -> tuple[str, ...]:
+    """Return the texts that a line may be, from all of it to what no launcher or logger put there."""
+    texts = [text]
+    for _ in range(3):
+        own = split(text).text
+        if own == text and (head := _head(text)):
+            own = text[len(head) :]
+        if own == text:
+            break
+        texts.append(text := own)
+    return tuple(texts)
+
+
+def _head(text: str) -> str:
+    head = next(filter(None, (pattern.match(text) for pattern in _LOGGERS)), None)
+    return head[0] if head else ""
 
 
 def _host_of_syslog(text: str) -> str:

@@ -27,6 +27,7 @@ from remedy.diagnose.kinds import Raised
 from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.reader import Source
 from remedy.diagnose.sessions import commands_of, is_typed
+from remedy.diagnose.signs import BlockSign
 from remedy.diagnose.steps import Step
 from remedy.diagnose.translated import in_english
 from remedy.diagnose.unread import Unread
@@ -280,9 +281,11 @@ class _Scan:
             # What a command names is compared with what others name, and reports nothing.
             symptoms = {name: entry for name, entry in symptoms.items() if entry.across}
         read = as_warning(text, buffer, begin)
+        begins = any(entry.begins_its_line for entry in symptoms.values())
+        texts = lines.beginnings(read) if begins else (read,)
         for entry in symptoms.values():
             around = windows.around(buffer, begin, end, entry.lines) if entry.near else ""
-            match = entry.match(read, around)
+            match = entry.match(texts, around)
             if match:
                 self.counts[entry.id] += 1
                 self.events.append(self._event(entry, match, text, buffer, begin))
@@ -380,7 +383,7 @@ def _local(line: lines.LogLine) -> dict[str, str]:
     return {} if line.local is None or line.rank is not None else {"local_rank": str(line.local)}
 
 
-def _of_block(name: str, sign: blocks.BlockSign) -> Event:
+def _of_block(name: str, sign: BlockSign) -> Event:
     """Return what a block of names and values shows, where a log is what a tool printed of a host."""
     return Event(
         symptom=f"{BLOCKS}-{sign.label}",

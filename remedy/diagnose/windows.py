@@ -30,7 +30,9 @@ def is_cut(buffer: bytes, begin: int, end: int) -> bool:
 
 
 def around(buffer: bytes, begin: int, end: int, count: int) -> str:
-    """Return the line of a hit with as many lines before and after it, cleaned."""
+    """Return the line of a hit with as many lines before and after it, cleaned, and again without prefixes."""
     before = buffer[max(0, begin - AROUND) : begin].split(b"\n")[-count - 1 :]
     after = buffer[end : end + AROUND].split(b"\n")[: count + 1]
-    return "\n".join(lines.clean(raw[:REACH]) for raw in (*before, buffer[begin:end], *after))
+    rows = [lines.clean(raw[:REACH]) for raw in (*before, buffer[begin:end], *after)]
+    bare = [lines.beginnings(row)[-1] for row in rows]
+    return "\n".join(rows if bare == rows else (*rows, *bare))

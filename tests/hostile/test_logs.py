@@ -118,7 +118,9 @@ def test_what_an_entry_is_tried_on_grows_with_the_log(
 READERS: dict[str, Callable[[str], object]] = {
     "clean": lambda text: lines.clean(text.encode()),
     "journal": lambda text: lines.clean(f'{{"__REALTIME_TIMESTAMP": "{text}'.encode()),
-    "blocks": lambda text: blocks.signs_of(blocks.SMI + text.encode() + b"\nCA 'a'\n"),
+    "blocks": lambda text: blocks.signs_of(
+        f"{text}==============NVSMI LOG==============\n{text}\n{text}CA 'a'\n<nvidia_smi_log>{text}".encode()
+    ),
     "split": lines.split,
     "time_of": lines.time_of,
     "rank_of_file": lines.rank_of_file,

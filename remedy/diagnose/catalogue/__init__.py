@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
@@ -134,17 +134,22 @@ class Symptom(Record):
             raise ValueError(f"{self.id}: `across: differs` and `by` go together")
         return self
 
-    def match(self, line: str, around: str = "") -> re.Match[str] | None:
+    @property
+    def begins_its_line(self) -> bool:
+        """Whether it, or what refutes it, says where a line begins: then what stands before that counts."""
+        return "^" in self.pattern or "^" in self.unless
+
+    def match(self, texts: Sequence[str], around: str = "") -> re.Match[str] | None:
         """Match one line.
 
         Args:
-            line: its text.
+            texts: the line, and what it is without what stands before its text, each as one that it may be.
             around: the lines about it, for ``near``.
         """
-        match = compiled(self.pattern).search(line)
-        if match is None or (self.unless and compiled(self.unless).search(line)):
+        match = next(filter(None, map(compiled(self.pattern).search, texts)), None)
+        if match is None or (self.unless and any(map(compiled(self.unless).search, texts))):
             return None
-        if self.holders and held_by_others(line) != (self.holders == "others"):
+        if self.holders and held_by_others(texts[0]) != (self.holders == "others"):
             return None
         if self.near and not compiled(self.near).search(around):
             return None

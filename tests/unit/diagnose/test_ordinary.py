@@ -21,7 +21,7 @@ def test_no_pattern_takes_an_ordinary_line_for_a_failure(log: Path) -> None:
     suspects = [entry for entry in catalogue() if entry.role not in MEANT_WELL]
     for raw in log.read_bytes().splitlines():
         line = clean(raw)
-        matching = [entry.id for entry in suspects if entry.match(line, line)]
+        matching = [entry.id for entry in suspects if entry.match((line,), line)]
         assert not matching, line
 
 

@@ -96,12 +96,12 @@ def test_words_before_a_traceback_that_are_no_prefix_stay_out_of_the_way() -> No
     assert _exceptions("\n".join(("Worker failed: " + TEXT[0], *TEXT[1:]))) == [TEXT[-1]]
 
 
-# Of a text that begins its line, or is about several logs, a prefix changes the meaning.
+# What is about several logs, or ends its own, is no text that a prefix stands before.
 ALONE = [
     entry
     for entry in catalogue()
     if entry.role in (Role.CAUSE, Role.APPLICATION, Role.CONSEQUENCE)
-    and not (entry.across or entry.last or entry.near or "^" in entry.pattern)
+    and not (entry.across or entry.last)
 ]
 
 

@@ -46,6 +46,10 @@ def _dump(number: int, operation: str, state: str, ranks: int = 4) -> dict[str, 
     }
 
 
+def _entry_of(**values: Any) -> dict[str, Any]:
+    return {**_dump(6, "all_reduce", "started")["entries"][1], **values}
+
+
 WAITS, DONE = (6, "all_reduce", "scheduled"), (5, "all_reduce", "completed")
 
 
@@ -86,6 +90,62 @@ def test_a_dump_that_is_none_is_said(tmp_path: Path) -> None:
     found = diagnose_paths([tmp_path])
     assert found.label == "unknown"
     assert any("more than plain values" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("before", ["", "\n  ", "\ufeff"])
+def test_a_long_dump_whose_groups_come_last_is_one(tmp_path: Path, before: str) -> None:
+    """torch sorts the keys of its JSON."""
+    for rank in range(4):
+        last = DONE if rank == 2 else WAITS
+        dump = _dump(*last)
+        done = {**dump["entries"][0], "frames": [{"name": "x" * 400}]}
+        dump["entries"] = [done] * 400 + dump["entries"]
+        text = json.dumps(dump, sort_keys=True)
+        assert text.index("pg_config") > 1 << 17
+        (tmp_path / f"fr_rank_{rank}.json").write_text(before + text)
+    notes = diagnose_paths([tmp_path]).notes
+    assert any("rank 2 stands at collective 5" in note for note in notes), notes
+
+
+def _doubled(times: int) -> Any:
+    value: Any = []
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+def _pickle_of_deep_key(times: int) -> bytes:
+    """A pickle whose key takes years to hash: tuples within tuples, each twice in the next."""
+    return b"\x80\x02}(" + b")" + b"q\x00h\x00\x86" * times + b"K\x01u."
+
+
+BOMBS = {
+    "sizes": pickle.dumps({"entries": [_entry_of(input_sizes=_doubled(60))]}, 2),
+    "name": pickle.dumps({"entries": [_entry_of(profiling_name=_doubled(60))]}, 2),
+    "group": pickle.dumps({"entries": [_entry_of(process_group=_doubled(60))]}, 2),
+    "number": pickle.dumps({"entries": [_entry_of(collective_seq_id=10**9000)]}, 2),
+    "pg_id": pickle.dumps({"entries": [_entry_of(pg_id=10**9000)]}, 2),
+    "key": _pickle_of_deep_key(60),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_a_dump_that_is_a_bomb_is_read_at_once_and_loses_no_other(
+    tmp_path: Path, bomb: bytes
+) -> None:
+    (tmp_path / "trace_rank_0").write_bytes(bomb)
+    warning = "gpu2:812:850 [0] NCCL WARN Connect to 10.0.0.2<45321> failed : No route to host\n"
+    (tmp_path / "rank_1.log").write_text(warning)
+    assert diagnose_paths([tmp_path]).label == "firewall-ports"
+
+
+def test_the_rank_of_a_dump_that_breaks_off_is_not_the_one_to_blame(tmp_path: Path) -> None:
+    for rank in range(4):
+        dump = pickle.dumps(_dump(*(DONE if rank == 2 else WAITS)), 2)
+        (tmp_path / f"trace_rank_{rank}").write_bytes(dump[:-20] if rank == 1 else dump)
+    notes = diagnose_paths([tmp_path]).notes
+    assert any("rank 2 stands at collective 5" in note for note in notes), notes
+    assert not any("rank 1 did not say so" in note for note in notes), notes
 
 
 @given(PLAIN)
