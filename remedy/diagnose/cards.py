@@ -13,10 +13,18 @@ _VALUE = re.compile(r"^(?P<indent> *)(?P<name>[^:]{1,80}?) *: *(?P<value>.{0,200
 _TAG = re.compile(
     r"<(?P<end>/?)(?P<name>[a-z]\w{0,60})(?: id=\"(?P<id>[\w:.]{1,20})\")?>(?P<value>[^<]{0,80})"
 )
-# What is repaired at the next reset, or never.
-_RESETS = ("Reset Required", "Drain and Reset Recommended")
-_REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
-_FABRIC = ("Route Unhealthy", "Route Recovery in progress", "Access Timeout Recovery")
+# What says by itself that a card is faulty: the value, and how much it says.
+_BAD = {
+    "Remapping Failure Occurred": ("Yes", 0.95),
+    **dict.fromkeys(("Reset Required", "Drain and Reset Recommended"), ("Yes", 0.85)),
+    # What is repaired at the next reset, or never.
+    **dict.fromkeys(("Pending", "Pending Page Blacklist", "Unrepairable Memory"), ("Yes", 0.8)),
+    **dict.fromkeys(("Channel Repair Pending", "TPC Repair Pending"), ("Yes", 0.8)),
+    **dict.fromkeys(("Route Unhealthy", "Route Recovery in progress"), ("True", 0.75)),
+    "Access Timeout Recovery": ("True", 0.75),
+    # Slow, and with it every rank that waits for it; what fails is another matter.
+    **dict.fromkeys(("HW Thermal Slowdown", "HW Power Brake Slowdown"), ("Active", 0.56)),
+}
 # What the XML calls otherwise than the text.
 _NAMES = {
     "Remapped Row Failure": "Remapping Failure Occurred",
@@ -117,23 +125,13 @@ def _is_narrower(current: str, widest: str) -> bool:
 
 
 def _of_card(above: Sequence[str], name: str, value: str) -> Iterator[tuple[str, float]]:
-    is_counted = is_number(value) and int(value) > 0
-    if "Volatile" in above and "Uncorrectable" in name and is_counted:
+    if "Volatile" in above and "Uncorrectable" in name and is_number(value) and int(value) > 0:
         yield "gpu-hardware-xid", 0.9
-    elif name == "Remapping Failure Occurred" and value == "Yes":
-        yield "gpu-hardware-xid", 0.95
-    elif name in _RESETS and value == "Yes":
-        yield "gpu-hardware-xid", 0.85
-    elif name in ("Pending", "Pending Page Blacklist", *_REPAIRS) and value == "Yes":
-        yield "gpu-hardware-xid", 0.8
+    elif name in _BAD and value == _BAD[name][0]:
+        yield "gpu-hardware-xid", _BAD[name][1]
     elif "Fabric" in above and (name, value) == ("State", "In Progress"):
         yield "fabricmanager-not-running", 0.85
     elif "Fabric" in above and name == "Status" and value not in ("Success", "N/A"):
         yield "fabricmanager-not-running", 0.75
-    elif name in _FABRIC and value == "True":
-        yield "gpu-hardware-xid", 0.75
     elif name == "GPU Recovery Action" and value not in ("None", "N/A"):
         yield "gpu-hardware-xid", 0.85
-    elif name in ("HW Thermal Slowdown", "HW Power Brake Slowdown") and value == "Active":
-        # Slow, and with it every rank that waits for it; what fails is another matter.
-        yield "gpu-hardware-xid", 0.56

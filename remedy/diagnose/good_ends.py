@@ -140,6 +140,8 @@ def _explains_no_gpu(event: Event, setting: JobSetting) -> bool:
 
 
 def _found_no_room(event: Event, _: JobSetting) -> bool:
+    if "NCCL WARN" in event.text:
+        return False  # without that room its set-up fails: what went on has found another way
     of_room = speaks_clearly_for(event, "disk-full") or speaks_clearly_for(event, "shm-too-small")
     return of_room and bool(_NO_ROOM.search(event.text))
 

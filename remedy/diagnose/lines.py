@@ -109,6 +109,7 @@ _GUESSES = re.compile(
 _CLOCK = re.compile(
     r"(?<=@)4[0-9a-f]{23}\b|\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|\d{10,13}(?:\.\d{1,9})?"
 )
+_LINE_NUMBER = re.compile(r" {0,9}\d{1,9}[:\t -]")
 _OF_A_GROUP = re.compile(r"[ |+-]*(?:Exception Group )?$")
 _MONTHS = {
     name: number
@@ -178,7 +179,8 @@ def of_journal(text: str) -> str:
     try:
         record = json.loads(text, parse_int=str)
         moment = datetime.fromtimestamp(int(record["__REALTIME_TIMESTAMP"]) / 1e6, timezone.utc)
-        host, program = record["_HOSTNAME"], record.get("SYSLOG_IDENTIFIER", "kernel")
+        host = record.get("_HOSTNAME", "localhost")
+        program = record.get("SYSLOG_IDENTIFIER", record.get("_COMM", "kernel"))
         message = record["MESSAGE"]
     except (
         ValueError,
@@ -203,12 +205,17 @@ class Prefix:
 
     Args:
         parts: what stands before, between and after the times.
+        is_numbered: whether it is the number of each line, as ``grep -n`` and ``less -N`` show it.
     """
 
     parts: tuple[str, ...]
+    is_numbered: bool = False
 
     def end(self, line: str) -> int | None:
         """Return where it ends on a line, None where the line does not begin with it."""
+        if self.is_numbered:
+            counter = _LINE_NUMBER.match(line)
+            return counter.end() if counter else None
         at = 0
         for number, part in enumerate(self.parts):
             if number:
@@ -224,7 +231,7 @@ class Prefix:
 
 def before(text: str) -> Prefix:
     """Return a text that stands before lines as a prefix, with any time in place of its own."""
-    return Prefix(tuple(_CLOCK.split(text)))
+    return Prefix(tuple(_CLOCK.split(text)), bool(_LINE_NUMBER.fullmatch(text)))
 
 
 def prefix_of(opening: str, mark: str, following: list[str]) -> Prefix:

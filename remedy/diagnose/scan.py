@@ -16,7 +16,7 @@ from itertools import chain
 
 from remedy.bounds import Allowance
 from remedy.diagnose import blocks, exceptions, lines, steps, windows
-from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue, compiled
+from remedy.diagnose.catalogue import CauseWeight, Role, Symptom, catalogue, compiled, readings
 from remedy.diagnose.collected import as_lines
 from remedy.diagnose.engine import Across, Find, Held, make_finder
 from remedy.diagnose.exceptions import EXCEPTION, TRACEBACK
@@ -173,9 +173,8 @@ class _Scan:
             if not size:
                 opening = block[:OPENING]
                 self._beheaded(block)
-                self.events += [
-                    _of_block(self.source.name, sign) for sign in blocks.signs_of(block)
-                ]
+                signs = blocks.signs_of(block)
+                self.events += [_of_block(self.source.name, sign) for sign in signs]
                 self.fields = blocks.fields_of(block)
             size += len(block)
             hits += self._hits(kept, block)
@@ -281,12 +280,10 @@ class _Scan:
             # What a command names is compared with what others name, and reports nothing.
             symptoms = {name: entry for name, entry in symptoms.items() if entry.across}
         read = as_warning(text, buffer, begin)
-        begins = any(entry.begins_its_line for entry in symptoms.values())
-        texts = lines.beginnings(read) if begins else (read,)
+        texts = readings(read, symptoms.values())
         for entry in symptoms.values():
             around = windows.around(buffer, begin, end, entry.lines) if entry.near else ""
-            match = entry.match(texts, around)
-            if match:
+            if match := entry.match(texts, around):
                 self.counts[entry.id] += 1
                 self.events.append(self._event(entry, match, text, buffer, begin))
         return end

@@ -42,7 +42,7 @@ def unwrapped(blocks: Iterator[bytes]) -> Unwrapped:
         blocks: of the log.
     """
     data, all_ = whole(blocks, LARGEST)
-    rows = [] if data is None else data.split(b"\n")
+    rows = [] if data is None else [row.removesuffix(b"\r") for row in data.split(b"\n")]
     width = _width(rows) if rows else 0
     if not width:
         return Unwrapped(all_)

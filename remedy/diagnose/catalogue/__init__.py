@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from remedy.diagnose.catalogue.gpu_memory import held_by_others
+from remedy.diagnose.lines import beginnings
 from remedy.values import Record
 from remedy.yaml_text import parse_own
 
@@ -132,6 +133,8 @@ class Symptom(Record):
     def _sound(self) -> Symptom:
         if (self.across == "differs") != bool(self.by):
             raise ValueError(f"{self.id}: `across: differs` and `by` go together")
+        if any(not text.strip() or text in self.examples for text in self.near_misses):
+            raise ValueError(f"{self.id}: a near miss is empty, or an example")
         return self
 
     @property
@@ -158,6 +161,16 @@ class Symptom(Record):
     def speaks_clearly_for(self, label: str) -> bool:
         """Return whether a cause is among those that the text speaks clearly for."""
         return any(cause.label == label and cause.weight >= CLEAR for cause in self.causes)
+
+
+def readings(line: str, entries: Iterable[Symptom]) -> tuple[str, ...]:
+    """Return the texts that a line may be, where one of the entries says how its text begins.
+
+    Args:
+        line: with what launchers and loggers put before its text.
+        entries: that are tried on it.
+    """
+    return beginnings(line) if any(entry.begins_its_line for entry in entries) else (line,)
 
 
 @cache

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import from_regex
 
 from benchmarks.diagnosing.ordinary import line
-from remedy.diagnose.catalogue import Symptom, catalogue, compiled, texts_of
+from remedy.diagnose.catalogue import CauseWeight, Symptom, catalogue, compiled, texts_of
 from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.scan import index
 from remedy.diagnose.windows import REACH
@@ -67,6 +67,22 @@ def test_examples_match() -> None:
         if not any(entry.match((text,), example) for text in example.splitlines())
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("near_misses", [(), ("",), (" ",), ("a text",)])
+def test_a_near_miss_is_an_ordinary_line(near_misses: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"near.miss"):
+        Symptom(
+            id="any",
+            family="any",
+            pattern="text",
+            literals=("text",),
+            causes=(CauseWeight(label="healthy", weight=0.5),),
+            meaning="any.",
+            source="any",
+            examples=("a text",),
+            near_misses=near_misses,
+        )
 
 
 def test_near_misses_do_not() -> None:

@@ -7,15 +7,16 @@ import pytest
 from remedy.diagnose.logs import diagnose_lines
 
 
+@pytest.mark.parametrize("end", ["", "\r"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("width", [64, 80, 120])
-def test_lines_that_a_terminal_folded_are_read_as_they_were_printed(width: int) -> None:
+def test_lines_that_a_terminal_folded_are_read_as_they_were_printed(width: int, end: str) -> None:
     text = [
         "gpu01:812:901 [0] include/shm.h:48 NCCL WARN Error: failed to extend /dev/shm/nccl-8xQ2Lt to "
         f"{9_637_892 + n} bytes, which is more than this file system has, whatever else is in it"
         for n in range(6)
     ]
     folded = [line[at : at + width] for line in text for at in range(0, len(line), width)]
-    found = diagnose_lines({"log": ["start", *folded, "end"]})
+    found = diagnose_lines({"log": [row + end for row in ("start", *folded, "end")]})
     assert found.label == "shm-too-small"
     assert found.lead is not None
     assert found.lead.line == 2

@@ -72,6 +72,14 @@ def test_an_exception_is_read_behind_any_prefix(form: str) -> None:
     assert _exceptions("\n".join(_lines(form))) == [TEXT[-1]]
 
 
+@pytest.mark.parametrize("form", ["{n}:", "     {n} ", "     {n}\t"], ids=["grep", "less", "cat"])
+def test_an_exception_is_read_behind_the_numbers_of_lines(form: str) -> None:
+    numbered = _lines(form)
+    if form == "{n}:":
+        numbered[1:] = [row.replace(":", "-", 1) for row in numbered[1:]]  # of grep's context
+    assert _exceptions("\n".join(numbered)) == [TEXT[-1]]
+
+
 def test_an_exception_is_read_from_the_json_of_docker() -> None:
     kept = [
         json.dumps(
