@@ -1,7 +1,7 @@
 """How right and how quick `remedy diagnose` is::
 
 python -m benchmarks.diagnose                      the corpus of the tests
-python -m benchmarks.diagnose --folder LOGS        any folder with an index.tsv (file, label, secondary)
+python -m benchmarks.diagnose LOGS                 any folder with an index.tsv (file, label, secondary)
 python -m benchmarks.diagnose --calibration TESTS  how often each word is right, leading entries taken away
 python -m benchmarks.diagnose --speed 2000         2 GB of ordinary training output, beside grep -F -f
 python -m benchmarks.diagnose --engines 200        what finds the literals, and what else could
@@ -25,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--folder", type=Path, default=CORPUS)
+    parser.add_argument("folder", type=Path, nargs="?", default=CORPUS)
     parser.add_argument(
         "--calibration", type=Path, metavar="TESTS", help="measure how sure answers are instead"
     )
@@ -50,6 +50,8 @@ def main() -> None:
         print(calibration.text(figures))
         good = calibration.good_enough(figures)
     else:
+        if (wrong := accuracy.unfit(args.folder)) is not None:
+            parser.error(wrong)
         table = accuracy.measure(args.folder, leave_out=not args.quick)
         print(accuracy.text(table))
         figures, good = table.figures(), table.good_enough()

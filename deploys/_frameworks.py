@@ -8,7 +8,7 @@ from dataclasses import replace
 from remedy.deploys import _openmpi
 from remedy.deploys.ascend import HCCN, AscendSpec
 from remedy.deploys.paddle import PaddleSpec
-from remedy.firewall.ports import ENGINES, Framework, Need, needs_of
+from remedy.firewall.ports import ENGINES, VERIFICATION, Framework, Need, needs_of
 from remedy.plan import Fleet, once_a_fleet
 from remedy.probe import File, HostState
 from remedy.values import Unknown
@@ -60,8 +60,12 @@ def needs(fleet: Fleet, host: HostState) -> Iterator[Need]:
 
 
 def meeting_ports(fleet: Fleet, host: HostState) -> tuple[int, ...]:
-    """Return the ports on which a launcher fails where another process has them."""
+    """Return the ports on which a launcher fails where another process has them.
+
+    Those from torch's usual one on, which the verification takes, are taken by hand as well.
+    """
     spans = [(need.low, need.high) for need in needs(fleet, host) if need.meeting]
+    spans.append((VERIFICATION.low, VERIFICATION.high))
     if fleet.spec.verify.port is not None:
         spans.append((fleet.spec.verify.port, fleet.spec.verify.port))
     return tuple(dict.fromkeys(port for low, high in spans for port in range(low, high + 1)))

@@ -140,6 +140,19 @@ def measure(folder: Path, *, leave_out: bool) -> Table:
     return table
 
 
+def unfit(folder: Path) -> str | None:
+    """Return why a folder cannot be measured, None where it can be."""
+    index = folder / "index.tsv"
+    if not index.is_file():
+        return f"no file {str(index)!r}: it has a row for each log, under a head of file, label and secondary"
+    lacking = {"file", "label"} - set(
+        index.read_text(encoding="utf-8").partition("\n")[0].split("\t")
+    )
+    if lacking:
+        return f"the first line of {str(index)!r} lacks {', '.join(sorted(lacking))}"
+    return None
+
+
 def entries(folder: Path) -> list[dict[str, str]]:
     """Return the rows of a folder's index.tsv: file, label, and what would be right too."""
     with (folder / "index.tsv").open(encoding="utf-8", newline="") as file:

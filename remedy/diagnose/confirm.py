@@ -22,7 +22,7 @@ from remedy.diagnose.diagnosis import (
 )
 from remedy.diagnose.hangs import PEER
 from remedy.diagnose.objects import Named, explains, of_quotes
-from remedy.firewall.ports import MEETING_PORTS
+from remedy.firewall.ports import VERIFICATION
 from remedy.plan import Change, Finding, FindingKind, Plan
 from remedy.text import counted, folded
 
@@ -47,6 +47,8 @@ OF_THE_JOB = frozenset(
         "host-oom",
     )
 )
+# A service may have any other where no launcher in use needs it, and is then not reported.
+_ALWAYS_CHECKED = range(VERIFICATION.low, VERIFICATION.high + 1)
 # Answers that say no more than that somebody else has the cause.
 _ELSEWHERE = frozenset((UNKNOWN, PEER))
 
@@ -223,9 +225,9 @@ def _open_evidence(
         return (f"no sign of it on {counted(number, 'host')}: it may be between them",)
     if label in OF_THE_JOB and number and not others:
         return (f"no sign of it on {counted(number, 'host')} now: it may be of the job alone",)
-    unseen = () if label != "master-port-in-use" else quotes.beyond(MEETING_PORTS)
+    unseen = () if label != "master-port-in-use" else quotes.beyond(_ALWAYS_CHECKED)
     ports = tuple(
-        f"port {port} is no launcher's usual one, and was not checked: ss -ltnp 'sport = :{port}'"
+        f"port {port} is checked only where a launcher in use needs it: ss -ltnp 'sport = :{port}'"
         for port in unseen[:3]
     )
     return (*(_sentence(finding) for finding in others[:3]), *ports)

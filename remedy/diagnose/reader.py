@@ -134,6 +134,14 @@ def sources(paths: Iterable[Path | str]) -> list[Source]:
         for path in named
         if str(path) != STDIN and not Path(path).exists()
     )
+    raise_together(
+        UsageError(
+            f"{str(path)!r} is a device, and no log",
+            next_step="Name a file, or - for standard input.",
+        )
+        for path in named
+        if str(path) != STDIN and (Path(path).is_char_device() or Path(path).is_block_device())
+    )
     for path in named:
         if str(path) == STDIN:
             logs.append(Source("standard input", _standard_input))

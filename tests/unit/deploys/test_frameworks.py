@@ -94,7 +94,7 @@ def test_settings_of_other_remedies_count() -> None:
 def test_only_ports_that_cannot_be_shared_are_looked_at_for_orphans() -> None:
     state = host(1, MINDSPORE, PADDLE)
     ports = _frameworks.meeting_ports(of(state), state)
-    assert {29500, 29400, 8118, 8090} <= set(ports)
+    assert {29500, 29400, 29511, 8118, 8090} <= set(ports)
     assert not {9100, 10250, 40000} & set(ports), (
         "where the next port is taken nothing is in the way"
     )
