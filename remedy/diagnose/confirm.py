@@ -86,12 +86,14 @@ def settled(
     by_label = {confirmation.label: confirmation for confirmation in confirmations}
     order = (ConfirmationStatus.CONFIRMED, ConfirmationStatus.OPEN, ConfirmationStatus.REFUTED)
     is_vague = diagnosis.label in _ELSEWHERE and diagnosis.confidence in ("none", "possible")
+    of_log = by_label.get(diagnosis.label)
+    is_refuted = of_log is not None and of_log.status is ConfirmationStatus.REFUTED
 
     def place(candidate: Candidate) -> tuple[bool, int, float]:
         # What no line speaks for is looked at on the hosts, and stays behind what one does: unless that only
-        # says that the cause is somewhere else.
+        # says that the cause is somewhere else, or the hosts show no sign of it.
         status = order.index(by_label[candidate.label].status)
-        is_behind = is_alternative(candidate) and not (is_vague and status == 0)
+        is_behind = is_alternative(candidate) and not ((is_vague or is_refuted) and status == 0)
         return is_behind, status, -candidate.score
 
     candidates = tuple(sorted(diagnosis.candidates, key=place))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.answers import answer_of, of_a_kill, undecided
 from remedy.diagnose.behind import ranks_behind
+from remedy.diagnose.c10d_targets import with_targets
 from remedy.diagnose.catalogue import Role
 from remedy.diagnose.chains import (
     without_repeated_blame,
@@ -103,7 +104,7 @@ def decide(scans: Sequence[LogScan]) -> Diagnosis:
     """Decide what the logs of one run show."""
     scans, clocks = on_one_clock([of_the_last_run(without_trials(scan)) for scan in scans])
     scans = without_aftermath(without_the_past(scans))
-    events = without_outlived(at_their_level(events_that_count(scans)))
+    events = without_outlived(at_their_level(with_targets(events_that_count(scans))))
     reported = events
     events = standing(events, scans)
     outlived = outlived_causes(reported, events)

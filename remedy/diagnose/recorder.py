@@ -17,7 +17,10 @@ from remedy.diagnose import lines
 from remedy.errors import UsageError
 from remedy.plain_pickle import PlainPickleError, loads
 
-LARGEST = 256 << 20  # bytes of a dump
+LARGEST = 16 << 20  # bytes of a dump
+_LISTS = (list, tuple, Iterator)
+_ENTRIES = re.compile(r'"entries"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
 _LAST_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]\w{0,7}){0,2}$")
 _PICKLE = b"\x80"
 _UNDER_WAY, _DONE = ("scheduled", "started"), "completed"
@@ -84,22 +87,50 @@ def collectives(data: bytes) -> tuple[Collective, ...]:
     Raises:
         UsageError: it is no dump, or holds more than plain values.
     """
-    if data[:1] == _PICKLE:
-        try:
-            dump = loads(data)
-        except PlainPickleError as error:
-            raise UsageError(
-                str(error),
-                next_step="Only dumps of torch's flight recorder are read: give the text logs beside it.",
-            ) from error
-    else:
-        try:
-            dump = json.loads(data.removeprefix(codecs.BOM_UTF8))
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"the JSON is broken: {error}") from error
-    if not isinstance(dump, dict) or not isinstance(dump.get("entries", []), (list, tuple)):
+    dump = _of_pickle(data) if data[:1] == _PICKLE else _of_json(data)
+    if not isinstance(dump, dict) or not isinstance(dump.get("entries", ()), _LISTS):
         raise UsageError("no dump of torch's flight recorder: it has no entries")
     return tuple(_last_of_groups(dump))
+
+
+def _of_pickle(data: bytes) -> Any:
+    try:
+        return loads(data)
+    except PlainPickleError as error:
+        raise UsageError(
+            str(error),
+            next_step="Only dumps of torch's flight recorder are read: give the text logs beside it.",
+        ) from error
+
+
+def _of_json(data: bytes) -> Any:
+    """Return a dump whose entries are read as they are asked for: all at once take ten times its size."""
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    begin = _ENTRIES.search(text)
+    try:
+        if begin is None:
+            return json.loads(text)
+        ends = (end for _, end in _decoded(text, begin.end()))
+        close = text.index("]", max(ends, default=begin.end()))
+        dump = json.loads(f"{text[: begin.end()]}{text[close:]}")
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the JSON is broken: {error}") from error
+    if isinstance(dump, dict):
+        dump["entries"] = (entry for entry, _ in _decoded(text, begin.end()))
+    return dump
+
+
+def _decoded(text: str, at: int) -> Iterator[tuple[Any, int]]:
+    """Yield the values of a list, each with where it ends.
+
+    Args:
+        text: of the dump.
+        at: behind the bracket that opens the list.
+    """
+    decoder = json.JSONDecoder()
+    while not text.startswith("]", at := _BETWEEN.match(text, at).end()):  # type: ignore[union-attr]
+        value, at = decoder.raw_decode(text, at)
+        yield value, at
 
 
 def _last_of_groups(dump: Mapping[str, Any]) -> Iterator[Collective]:

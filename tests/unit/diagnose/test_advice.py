@@ -219,3 +219,19 @@ def test_what_an_entry_says_to_do_is_shown_in_the_place_of_what_the_cause_says(
     shown = CliRunner().invoke(main, ["diagnose", str(log)]).output
     assert "without that host" in " ".join(shown.split())
     assert shown.count("Fix: ") == 1
+
+
+def test_an_address_that_c10d_made_up_is_not_advised() -> None:
+    """As torch 2.13 printed it of a host whose hosts file had an old address of gpu01."""
+    before = "[W1129 07:15:41.80 socket.cpp:764] [c10d] The client socket has failed to connect to"
+    whole = "[E1129 07:15:41.81 socket.cpp:818] [c10d] The client socket has failed to connect to any network"
+    log = [
+        f"{before} [e7c4:0:da5:0:5598::]:3493 (errno: 113 - No route to host).",
+        f"{before} 152.85.0.0:3491 (errno: 113 - No route to host).",
+        f"{whole} address of (gpu01, 29500).",
+    ]
+    read = diagnose_lines({"gpu03.log": log})
+    assert named(read) == "address gpu01, port 29500"
+    assert "hostname-unresolvable" in {candidate.label for candidate in read.candidates}
+    right = [log[0].replace("[e7c4:0:da5:0:5598::]:3493", "10.0.0.9:29500"), log[2]]
+    assert "address 10.0.0.9, port 29500" in named(diagnose_lines({"gpu03.log": right}))
