@@ -62,7 +62,7 @@ def needs(fleet: Fleet, host: HostState) -> Iterator[Need]:
 def meeting_ports(fleet: Fleet, host: HostState) -> tuple[int, ...]:
     """Return the ports on which a launcher fails where another process has them.
 
-    Those from torch's usual one on, which the verification takes, are taken by hand as well.
+    The verification's ports, from torch's usual one on, are among them: jobs started by hand take these too.
     """
     spans = [(need.low, need.high) for need in needs(fleet, host) if need.meeting]
     spans.append((VERIFICATION.low, VERIFICATION.high))

@@ -35,7 +35,7 @@ _NAMES = {
     "Gpu Recovery Action": "GPU Recovery Action",
     "Drain And Reset Recommended": "Drain and Reset Recommended",
     "Route Recovery In Progress": "Route Recovery in progress",
-    "Channel Repair Pending": "Channel Repair Pending",
+    "Tpc Repair Pending": "TPC Repair Pending",
 }
 _REASON = re.compile(r"^Clocks (?:Event|Throttle) Reason Hw (Thermal|Power Brake) Slowdown$")
 

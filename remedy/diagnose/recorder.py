@@ -20,7 +20,7 @@ from remedy.plain_pickle import PlainPickleError, loads
 LARGEST = 16 << 20  # bytes of a dump
 _LISTS = (list, tuple, Iterator)
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
-_BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[\s,]+")
 _LAST_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]\w{0,7}){0,2}$")
 _PICKLE = b"\x80"
 _UNDER_WAY, _DONE = ("scheduled", "started"), "completed"
@@ -128,9 +128,15 @@ def _decoded(text: str, at: int) -> Iterator[tuple[Any, int]]:
         at: behind the bracket that opens the list.
     """
     decoder = json.JSONDecoder()
-    while not text.startswith("]", at := _BETWEEN.match(text, at).end()):  # type: ignore[union-attr]
+    while (at := _next(text, at)) < len(text) and text[at] != "]":
         value, at = decoder.raw_decode(text, at)
         yield value, at
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next value of a list begins, or its end."""
+    between = _BETWEEN.match(text, at)
+    return at if between is None else between.end()
 
 
 def _last_of_groups(dump: Mapping[str, Any]) -> Iterator[Collective]:

@@ -36,6 +36,7 @@ XML = """<?xml version="1.0" ?>
 \t\t<clocks_event_reasons>
 \t\t\t<clocks_event_reason_hw_thermal_slowdown>{slow}</clocks_event_reason_hw_thermal_slowdown>
 \t\t</clocks_event_reasons>
+\t\t<ecc_repair><tpc_repair_pending>{repair}</tpc_repair_pending></ecc_repair>
 \t\t<remapped_rows><remapped_row_failure>{failed}</remapped_row_failure></remapped_rows>
 \t\t<fabric><state>{fabric}</state><status>Success</status></fabric>
 \t</gpu>
@@ -66,7 +67,13 @@ BEHIND = """
   Rank 2 -- GPU 2 managed by process 483074 on node 172.16.64.210
 """
 SOUND = {"route": "False", "failed": "No"}
-SOUND_XML = {"errors": "0", "slow": "Not Active", "failed": "No", "fabric": "Completed"}
+SOUND_XML = {
+    "errors": "0",
+    "slow": "Not Active",
+    "failed": "No",
+    "fabric": "Completed",
+    "repair": "No",
+}
 LINK = "link mlx5_0/1 lid 65535 sm_lid 0 lmc 0 state DOWN physical_state POLLING"
 TEXTS = {
     "a card": SMI.format(route="False", failed="Yes"),
@@ -122,6 +129,7 @@ def test_a_card(values: dict[str, str], label: str) -> None:
         ({"errors": "5"}, "gpu-hardware-xid"),
         ({"failed": "Yes"}, "gpu-hardware-xid"),
         ({"slow": "Active"}, "gpu-hardware-xid"),
+        ({"repair": "Yes"}, "gpu-hardware-xid"),
         ({"fabric": "In Progress"}, "fabricmanager-not-running"),
     ],
 )
@@ -151,8 +159,7 @@ def test_a_rank_that_is_an_operation_behind_is_a_hint_as_text_as_well() -> None:
     assert (read.label, read.confidence) == ("peer-died-timeout", "possible")
 
 
-def test_answers_of_many_hosts_cost_no_more_each() -> None:
-    """The lines are read once, however many hosts stand before them."""
+def test_the_answers_of_thousands_of_hosts_in_one_file_are_all_read() -> None:
     hosts = 2_000
     rows = [f"gpu{n:04}: {row}" for n in range(hosts) for row in PORT.split("\n")]
     text = "\n".join(rows).format(state="Down", physical="Polling", rate=10)
