@@ -86,7 +86,7 @@ class Moment(Record):
     """The first failure of a log, or of several with the same one.
 
     Args:
-        file: of the first; ``line``, ``text``, ``rank`` and ``host`` as in a quote.
+        file: of the first; ``line``, ``text``, ``symptom``, ``rank`` and ``host`` as in a quote.
         time: seconds from the start of the year, of the line itself or of the last one above it.
         until: of the line itself or of the first one below it.
         logs: how many logs began to fail so.
@@ -95,6 +95,7 @@ class Moment(Record):
     file: str
     line: int
     text: str
+    symptom: str = ""
     rank: int | None = None
     host: str = ""
     time: float | None = None

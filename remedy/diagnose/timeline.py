@@ -58,6 +58,7 @@ def _moment(event: Event, logs: int) -> Moment:
         file=event.source,
         line=event.line,
         text=event.text,
+        symptom="" if event.symptom == EXCEPTION else event.symptom,
         rank=event.rank,
         host=event.host,
         time=event.time,

@@ -20,6 +20,7 @@ from remedy.diagnose.diagnosis import (
     Moment,
     Quote,
 )
+from remedy.report.passages import passage
 from remedy.text import clipped, counted, folded, to_paste
 
 MOMENT = 100  # characters of a line that the timeline shows
@@ -148,7 +149,7 @@ def _timeline(diagnosis: Diagnosis) -> list[RenderableType]:
         origin = f"rank {moment.rank}" if moment.rank is not None else ""
         more = f" (and {counted(moment.logs - 1, 'other log')})" if moment.logs > 1 else ""
         where = " ".join(filter(None, (f"{moment.file}:{moment.line}", origin, moment.host)))
-        text = moment.text.strip()[:MOMENT]
+        text = passage(moment.text, moment.symptom, MOMENT)
         parts.append(_whole(f"  {clock} {where}{more}: {text}", style=""))
     return parts
 
@@ -227,8 +228,7 @@ def _lines(evidence: Iterable[Quote], said: set[str] | None = None) -> list[Rend
         origin += f" on {quote.host}" if quote.host else ""
         origin += f" (and {counted(quote.copies, 'other')})" if quote.copies else ""
         parts.append(_whole(f"  {quote.file}:{quote.line}{origin}", style="cyan"))
-        text = quote.text.strip()
-        parts.append(Folded(Text("    "), Text(f"{text[:WIDTH]}{'...' * (len(text) > WIDTH)}")))
+        parts.append(Folded(Text("    "), Text(passage(quote.text, quote.symptom, WIDTH))))
         if quote.meaning and quote.meaning not in said:
             said.add(quote.meaning)
             parts.append(Folded(Text("    = ", style="dim"), Text(quote.meaning, style="dim")))
@@ -352,8 +352,8 @@ def render_explanation(explanation: Explanation, shown: Collection[str] = ()) ->
         line.append(f"  {diagnosis.confidence}", style="default")
     parts: list[RenderableType] = [line]
     if diagnosis.lead is not None and diagnosis.lead.text.strip() not in shown:
-        lead = f"{diagnosis.lead.file}: {diagnosis.lead.text.strip()}"
-        parts.append(Text(f"             {lead[:WIDTH]}", style="dim"))
+        text = passage(diagnosis.lead.text, diagnosis.lead.symptom, WIDTH)
+        parts.append(Text(f"             {diagnosis.lead.file}: {text}", style="dim"))
     # That of the cause first, whatever it is; of the others those that the hosts confirm.
     lines = [
         Text("             ").append_text(_confirmation(confirmation, shown))

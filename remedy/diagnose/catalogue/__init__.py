@@ -242,6 +242,20 @@ def fix_of(symptom: str) -> str:
     return _fixes().get(symptom, "")
 
 
+@cache
+def _literals() -> Mapping[str, tuple[str, ...]]:
+    return {entry.id: entry.literals for entry in catalogue()}
+
+
+def literals_of(symptom: str) -> tuple[str, ...]:
+    """Return the texts of which every match of an entry holds at least one; none of what is no entry.
+
+    Args:
+        symptom: the entry.
+    """
+    return _literals().get(symptom, ())
+
+
 def texts_of(label: str) -> tuple[str, ...]:
     """Return one text of each entry that speaks clearly for a cause, for ``remedy explain``."""
     return tuple(
