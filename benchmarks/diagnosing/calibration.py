@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.diagnosing.accuracy import WORDS, entries
-from remedy.diagnose.decide import decide
 from remedy.diagnose.diagnosis import Diagnosis
+from remedy.diagnose.judgement.decide import decide
 from remedy.diagnose.logs import scans_of
-from remedy.diagnose.reader import from_text, sources
-from remedy.diagnose.scan import LogScan
+from remedy.diagnose.scanner.log_scan import LogScan
+from remedy.diagnose.scanner.reader import from_text, sources
 
 TAKEN = 2  # entries that are taken away from a log, one after the other
 PROMISED = 0.98  # of the answers called certain where nothing is taken away

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from benchmarks.diagnosing import ordinary
 from benchmarks.harness.machine import commit, describe, today
-from remedy.diagnose.engine import make_finder
-from remedy.diagnose.scan import index
+from remedy.diagnose.scanner.engine import make_finder
+from remedy.diagnose.scanner.scan import index
 
 Finder: TypeAlias = Callable[[bytes], Iterable[object]]
 

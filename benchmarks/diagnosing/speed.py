@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.diagnosing import ordinary
 from benchmarks.harness.figures import Spread, ratio
-from remedy.diagnose.scan import index
+from remedy.diagnose.scanner.scan import index
 
 ROUNDS = 3
 LEAST_MB_S, MOST_MB, MOST_TIMES_GREP = 150, 100, 0.4

@@ -128,7 +128,7 @@ def exit_code(diagnosis: Diagnosis, remedy: str | None) -> int:
 def _read(logs: tuple[Path, ...], *, quiet: bool) -> Diagnosis:
     """Diagnose the logs; where that takes a while, with a bar on a terminal, and a line elsewhere."""
     from remedy.diagnose.logs import diagnose_sources
-    from remedy.diagnose.reader import Source, sources
+    from remedy.diagnose.scanner.reader import Source, sources
 
     files = sources(logs)
     total = sum(file.size for file in files)

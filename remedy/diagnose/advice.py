@@ -6,11 +6,11 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from remedy.diagnose.behind import WAITING
 from remedy.diagnose.catalogue import fix_of
+from remedy.diagnose.course.behind import WAITING
 from remedy.diagnose.diagnosis import Diagnosis, Quote
-from remedy.diagnose.gloo_ports import swapped
-from remedy.diagnose.hangs import PEER
+from remedy.diagnose.judgement.hangs import PEER
+from remedy.diagnose.scanner.gloo_ports import swapped
 from remedy.text import is_number
 
 # By cause: commands that read and change nothing, the one that names most first. In braces: details of a line.

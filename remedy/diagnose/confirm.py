@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from remedy.diagnose.advice import look
-from remedy.diagnose.alternatives import is_alternative
 from remedy.diagnose.cures import command_for, curing, remedy_for, reporting
 from remedy.diagnose.diagnosis import (
     UNKNOWN,
@@ -20,7 +19,8 @@ from remedy.diagnose.diagnosis import (
     Explanation,
     sure,
 )
-from remedy.diagnose.hangs import PEER
+from remedy.diagnose.judgement.alternatives import is_alternative
+from remedy.diagnose.judgement.hangs import PEER
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.firewall.ports import VERIFICATION
 from remedy.plan import Change, Finding, FindingKind, Plan

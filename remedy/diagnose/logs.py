@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from remedy.diagnose.decide import decide
+from remedy.diagnose.course.dumps import of_no_text, scan_dump
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.dumps import of_no_text, scan_dump
-from remedy.diagnose.parts import parts_of
-from remedy.diagnose.reader import Source, blocks_of, from_text, is_binary, sources
-from remedy.diagnose.recorder import is_dump
-from remedy.diagnose.scan import LogScan, index, scan
+from remedy.diagnose.judgement.decide import decide
+from remedy.diagnose.scanner.log_scan import LogScan
+from remedy.diagnose.scanner.parts import parts_of
+from remedy.diagnose.scanner.reader import Source, blocks_of, from_text, is_binary, sources
+from remedy.diagnose.scanner.scan import index, scan
+from remedy.diagnose.states.recorder import is_dump
 
 
 def diagnose_paths(

@@ -9,14 +9,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from remedy.diagnose import blocks, exceptions, first_failed, kinds, lines, progress, steps
-from remedy.diagnose import scan as scanning
+from remedy.diagnose import lines
 from remedy.diagnose.catalogue import Symptom, catalogue, compiled
-from remedy.diagnose.decide import decide
+from remedy.diagnose.course import first_failed
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.reader import from_text
-from remedy.diagnose.scan import PATIENCE, WINDOWS, LogScan, index, scan
-from remedy.diagnose.windows import REACH
+from remedy.diagnose.endings import progress
+from remedy.diagnose.judgement.decide import decide
+from remedy.diagnose.phrases import kinds
+from remedy.diagnose.scanner import exceptions, steps
+from remedy.diagnose.scanner import scan as scanning
+from remedy.diagnose.scanner.log_scan import LogScan
+from remedy.diagnose.scanner.reader import from_text
+from remedy.diagnose.scanner.scan import PATIENCE, WINDOWS, index, scan
+from remedy.diagnose.scanner.windows import REACH
+from remedy.diagnose.states import blocks
 
 PIECES = (
     *("1", " ", "a", "A", "_", ":", "/", "[", "(", '"', "'", ".", "-", "=", ",", "\x1b["),

@@ -111,12 +111,14 @@ def test_the_remedies_are_part_of_the_house(graph: grimp.ImportGraph) -> None:
     assert "remedy.deploys.hostname" in graph.modules
 
 
-def test_the_picture_is_the_contract() -> None:
+@pytest.mark.parametrize(("contract", "title"), [("layers", ""), ("diagnose", " of diagnose")])
+def test_the_picture_is_the_contract(contract: str, title: str) -> None:
     """docs/architecture.md shows the layers that import-linter checks, in the same order."""
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    listed = re.search(r"^layers = (\[.*?^\])", settings, re.MULTILINE | re.DOTALL)
+    contracts = settings.partition(f'id = "{contract}"')[2]
+    listed = re.search(r"^layers = (\[.*?^\])", contracts, re.MULTILINE | re.DOTALL)
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    picture = re.search(r"<!-- layers -->\n\n((?:    .+\n)+)", page)
+    picture = re.search(rf"<!-- layers{title} -->\n\n((?:    .+\n)+)", page)
     assert listed
     assert picture
     assert [line.strip() for line in picture[1].splitlines()] == ast.literal_eval(listed[1])
@@ -316,7 +318,7 @@ PATTERNS = {
     "remedy/yaml_text.py": "our own table of plain words of YAML",
     "remedy/answers.py": "the nonce and the words of our own script, escaped",
     "remedy/sentences.py": "a host's name in the inventory, escaped",
-    "remedy/diagnose/translated.py": "our own table of translations, escaped",
+    "remedy/diagnose/scanner/translated.py": "our own table of translations, escaped",
     "remedy/diagnose/lines.py": "our own catalogue of symptoms",
     "remedy/diagnose/catalogue/__init__.py": "our own catalogue of symptoms",
     "remedy/transport/slurm/failures.py": "our own table of what Slurm prints",

@@ -142,12 +142,13 @@ def test_every_error_names_the_next_step() -> None:
                 named = any(keyword.arg == "next_step" for keyword in node.keywords)
                 missing |= set() if named else {f"{path.relative_to(ROOT)}: {ast.unparse(node)}"}
     assert count > 200
+    recorder = "remedy/diagnose/states/recorder.py"
     assert missing == {
         # Whoever said no knows what to do.
         "remedy/cli/consent.py: RefusedError(f'not confirmed; {unchanged}')",
         # Its caller raises both again, with the next step.
-        "remedy/diagnose/recorder.py: UsageError(f'the JSON is broken: {error}')",
-        'remedy/diagnose/recorder.py: UsageError("no dump of torch\'s flight recorder: it has no entries")',
+        f"{recorder}: UsageError(f'the JSON is broken: {{error}}')",
+        f'{recorder}: UsageError("no dump of torch\'s flight recorder: it has no entries")',
     }
 
 

@@ -35,7 +35,7 @@ setattr(module, name, interrupted)
 main(words)
 """
 PLACES = [
-    ("diagnose", "remedy.diagnose.reader.sources"),
+    ("diagnose", "remedy.diagnose.scanner.reader.sources"),
     ("diagnose", "remedy.report.diagnosis.render_diagnosis"),
     ("history", "remedy.audit.story.read_stories"),
     ("history", "remedy.report.audit.run_line"),

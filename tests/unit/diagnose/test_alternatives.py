@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.diagnosing.accuracy import Row, Table
-from remedy.diagnose.alternatives import with_alternatives
 from remedy.diagnose.catalogue import CauseWeight, Role
 from remedy.diagnose.diagnosis import CERTAIN, UNKNOWN, Candidate, Diagnosis, Quote, sure
+from remedy.diagnose.judgement.alternatives import with_alternatives
+from remedy.diagnose.judgement.phase import in_phase
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.phase import in_phase
-from remedy.diagnose.scan import Event, LogScan
-from remedy.diagnose.steps import Step
-from remedy.diagnose.topics import causes_about
+from remedy.diagnose.phrases.topics import causes_about
+from remedy.diagnose.scanner.log_scan import Event, LogScan
+from remedy.diagnose.scanner.steps import Step
 from remedy.plan.registry import all_causes
 
 

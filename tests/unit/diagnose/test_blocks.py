@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.diagnose import blocks
 from remedy.diagnose.logs import diagnose_lines
+from remedy.diagnose.states import blocks
 
 PREFIXES = (
     "gpu-node-3: ",

@@ -14,8 +14,8 @@ from hypothesis.strategies import from_regex
 from benchmarks.diagnosing.ordinary import line
 from remedy.diagnose.catalogue import CauseWeight, Symptom, catalogue, compiled, texts_of
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.scan import index
-from remedy.diagnose.windows import REACH
+from remedy.diagnose.scanner.scan import index
+from remedy.diagnose.scanner.windows import REACH
 from remedy.plan import all_causes
 
 ENTRIES = catalogue()

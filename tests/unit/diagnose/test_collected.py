@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remedy.diagnose.logs import diagnose_paths, diagnose_sources
-from remedy.diagnose.reader import from_text
+from remedy.diagnose.scanner.reader import from_text
 
 CONNECT = (
     "gpu01:411:482 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.30.0.8<48213> failed : "

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose.alternatives import SCORE
 from remedy.diagnose.catalogue import catalogue
 from remedy.diagnose.confirm import confirm, explain, settled
 from remedy.diagnose.diagnosis import Candidate, ConfirmationStatus, Diagnosis, Quote, sure
+from remedy.diagnose.judgement.alternatives import SCORE
 from remedy.diagnose.logs import diagnose_lines
 from remedy.diagnose.objects import Named, explains, of_quotes
 from remedy.plan import Finding, FindingKind, all_causes

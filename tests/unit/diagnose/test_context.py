@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from remedy.diagnose.catalogue import CauseWeight
-from remedy.diagnose.context import FITS, RULED_OUT, factors_of, unfit_in, weighed
 from remedy.diagnose.diagnosis import CERTAIN
-from remedy.diagnose.job_setting import ROCE, SOCKET, JobSetting, setting_of, together
+from remedy.diagnose.judgement.context import FITS, RULED_OUT, factors_of, unfit_in, weighed
 from remedy.diagnose.logs import diagnose_lines
+from remedy.diagnose.scanner.job_setting import ROCE, SOCKET, JobSetting, setting_of, together
 
 NCCL = (
     "{host}:812:90{local} [{local}] NCCL INFO comm 0x55d rank {local} nRanks {world} - Init START"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remedy.diagnose.enclosed import below_box, of_record
-from remedy.diagnose.exceptions import raised
 from remedy.diagnose.logs import diagnose_lines
+from remedy.diagnose.scanner.enclosed import below_box, of_record
+from remedy.diagnose.scanner.exceptions import raised
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"

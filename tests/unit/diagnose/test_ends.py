@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.ends import LAST
+from remedy.diagnose.endings.ends import LAST
 from remedy.diagnose.logs import diagnose_lines
 
 START = ["N = 128", "grid of 2 x 2 x 2 ranks"]

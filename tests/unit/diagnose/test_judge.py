@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from remedy.diagnose.diagnosis import sure
+from remedy.diagnose.judgement.ranking import certainty
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.ranking import certainty
 
 WATCHDOG = (
     "[rank0]: 2026-03-01 10:10:00,000 [E ProcessGroupNCCL.cpp:475] [Rank 0] Watchdog caught collective "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from remedy.diagnose.diagnosis import Diagnosis
-from remedy.diagnose.last_errors import as_warning
 from remedy.diagnose.logs import diagnose_lines
+from remedy.diagnose.scanner.last_errors import as_warning
 
 RAISED = (
     "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:93, "

@@ -13,11 +13,11 @@ import zstandard
 
 from remedy.diagnose import lines
 from remedy.diagnose.advice import named
-from remedy.diagnose.engine import make_finder
-from remedy.diagnose.gloo_ports import swapped
 from remedy.diagnose.logs import diagnose_lines, diagnose_paths, diagnose_sources
-from remedy.diagnose.reader import Source, sources
-from remedy.diagnose.windows import AROUND
+from remedy.diagnose.scanner.engine import make_finder
+from remedy.diagnose.scanner.gloo_ports import swapped
+from remedy.diagnose.scanner.reader import Source, sources
+from remedy.diagnose.scanner.windows import AROUND
 from remedy.errors import UsageError
 
 ERROR = b"NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000\n"

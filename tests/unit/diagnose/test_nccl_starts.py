@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from remedy.diagnose.endings.progress import failure_lines
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.progress import failure_lines
 
 ATTENTION = "gpu01:22:22 [0] plugin/net.cc:229 (ncclNetPluginInit) NCCL ATTN Failed to initialize NET plugin IB"
 COPY = "gpu01:22:22 [0] transport/rma_socket.cc:32 (init) NCCL WARN RMA/Socket : GDR Copy failed to load"

@@ -9,7 +9,7 @@ import pytest
 from remedy.diagnose.catalogue import Role, catalogue
 from remedy.diagnose.lines import clean
 from remedy.diagnose.logs import diagnose_lines, diagnose_paths
-from remedy.diagnose.scan import index
+from remedy.diagnose.scanner.scan import index
 
 FOLDER = Path(__file__).parents[2] / "diagnose" / "ordinary"
 LOGS = sorted(FOLDER.glob("*.log"))

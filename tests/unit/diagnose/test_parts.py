@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose.logs import diagnose_lines, diagnose_sources
-from remedy.diagnose.parts import PASTE, parts_of
-from remedy.diagnose.reader import Source, blocks_of, from_text
+from remedy.diagnose.scanner.parts import PASTE, parts_of
+from remedy.diagnose.scanner.reader import Source, blocks_of, from_text
 
 STEPS = [f"step {number} loss {3 - number / 100:.2f}" for number in range(10, 60, 10)]
 LOST = "OSError: [Errno 28] No space left on device: '/ckpt/a'"

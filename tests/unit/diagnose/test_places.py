@@ -7,7 +7,7 @@ import pytest
 from remedy.diagnose.catalogue import catalogue
 from remedy.diagnose.diagnosis import Diagnosis
 from remedy.diagnose.logs import diagnose_lines, diagnose_sources
-from remedy.diagnose.reader import from_text
+from remedy.diagnose.scanner.reader import from_text
 
 FAMILIES = frozenset(entry.family for entry in catalogue())
 CONNECT = "[E socket.cpp:957] [c10d] The client socket has timed out after 60s while trying to connect to {}."

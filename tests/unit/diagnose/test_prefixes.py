@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from remedy.diagnose.catalogue import Role, catalogue
-from remedy.diagnose.exceptions import EXCEPTION
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.reader import from_text
-from remedy.diagnose.scan import index, scan
+from remedy.diagnose.scanner.exceptions import EXCEPTION
+from remedy.diagnose.scanner.reader import from_text
+from remedy.diagnose.scanner.scan import index, scan
 
 TEXT = (
     "Traceback (most recent call last):",

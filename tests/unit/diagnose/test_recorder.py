@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose.logs import diagnose_paths
-from remedy.diagnose.recorder import collectives
+from remedy.diagnose.states.recorder import collectives
 from remedy.errors import UsageError
 
 PLAIN = st.recursive(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from remedy.diagnose.alternatives import is_alternative, with_alternatives
 from remedy.diagnose.catalogue import catalogue
 from remedy.diagnose.confirm import settled
 from remedy.diagnose.diagnosis import (
@@ -15,8 +14,9 @@ from remedy.diagnose.diagnosis import (
     Diagnosis,
     sure,
 )
+from remedy.diagnose.judgement.alternatives import is_alternative, with_alternatives
 from remedy.diagnose.logs import diagnose_sources
-from remedy.diagnose.reader import from_text
+from remedy.diagnose.scanner.reader import from_text
 
 FAMILIES = frozenset(entry.family for entry in catalogue())
 START = ["trainer 3.1 starts", "reading settings"]

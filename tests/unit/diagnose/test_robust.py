@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remedy.diagnose.catalogue import Symptom, catalogue
-from remedy.diagnose.decide import decide
+from remedy.diagnose.judgement.decide import decide
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.reader import from_text
-from remedy.diagnose.scan import PATIENCE, index, scan
-from remedy.diagnose.windows import REACH
+from remedy.diagnose.scanner.reader import from_text
+from remedy.diagnose.scanner.scan import PATIENCE, index, scan
+from remedy.diagnose.scanner.windows import REACH
 
 TEXTS = [example for entry in catalogue() for example in entry.examples]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remedy.diagnose.logs import diagnose_lines
-from remedy.diagnose.sessions import commands_of, exit_status, is_prompt, is_typed
+from remedy.diagnose.scanner.sessions import commands_of, exit_status, is_prompt, is_typed
 
 STEPS = [f"step {number} loss {9 - number / 10:.3f}" for number in range(10, 40, 10)]
 LIMIT = "memlock limit too low: ulimit -l says 64, RDMA needs unlimited"
