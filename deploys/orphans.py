@@ -7,8 +7,9 @@ No process is judged by its name. One is an orphan when it, or the process it de
 adopted by PID 1, was started from a login, has nobody left who reads its output, has no terminal in its
 whole tree, and belongs to no service, container or batch job (by its control group). A job that was
 detached on purpose (nohup, tmux, a log file) keeps somewhere to write to, so it is none of these: it is
-reported and left alone. Orphans are ended only with ``end: true``: by pid and start time, first with
-SIGTERM, after ``grace_seconds`` with SIGKILL. That cannot be taken back.
+reported and left alone. So is a port that somebody holds who cannot be seen. Orphans are ended only with
+``end: true``: by pid and start time, first with SIGTERM, after ``grace_seconds`` with SIGKILL. That cannot
+be taken back.
 """
 
 from __future__ import annotations
@@ -246,7 +247,9 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
         used = _frameworks.meeting_ports(bench.fleet, host)
     # An orphan has no business on any launcher's port; a service may have one that no framework here uses.
     ports = used if settings.ports is not None else (*used, *MEETING_PORTS)
+    known: set[int] = set()
     for holding in holdings(host, processes, listeners, ports):
+        known.update(holding.ports)
         title = f"an orphaned process holds {holding.what}"
         if holding.alive:
             if _is_in_the_way(holding, used):
@@ -258,6 +261,8 @@ def orphans(bench: Workbench[OrphansSpec]) -> None:
             fix = f"orphans.end: true in remedy.yaml, or kill {holding.root.pid}"
             fix = f"If nobody needs it: {fix}"
             bench.blocked(title, _evidence(holding), fix, label=holding.label)
+    for port in sorted({listener.port for listener in listeners} & set(used) - known):
+        _report_unseen(bench, port, processes, listeners)
     if ended:
         number = sum(len(holding.tree) for holding in ended)
         wait = f"gone_within {settings.grace_seconds} || {{ all KILL; gone_within 5; }}"
@@ -291,6 +296,30 @@ def _report_use(bench: Workbench[OrphansSpec], holding: Holding) -> None:
         f"{_shown(holding.holder)}: not an orphan, because {holding.alive}",
         f"Wait for it to end{', or give the next run another --master-port' * bool(holding.ports)}.",
         label=holding.label,
+    )
+
+
+def _report_unseen(
+    bench: Workbench[OrphansSpec],
+    port: int,
+    processes: Sequence[Process],
+    listeners: Sequence[Listener],
+) -> None:
+    """Report a port that no tree of processes below PID 1 is known to hold: it is taken all the same."""
+    pids = {pid for listener in listeners if listener.port == port for pid in listener.holders}
+    holders = [process for process in processes if process.pid in pids]
+    if holders:
+        who = f"{_shown(holders[0])}, which does not descend from PID 1"
+    elif bench.host.root:
+        who = "by whom cannot be seen: the kernel, or a process of another process namespace"
+    else:
+        who = "by whom cannot be seen: a process of another user, and the login is not root's"
+    bench.report(
+        f"port {port} in use",
+        who,
+        f"Find it: ss -ltnp 'sport = :{port}' as root, on this host and in its containers; or give the next "
+        "run another --master-port.",
+        label=PORT_LABEL,
     )
 
 

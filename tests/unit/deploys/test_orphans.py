@@ -204,6 +204,34 @@ def test_a_port_in_use_is_reported_with_who_uses_it_and_a_way_out() -> None:
     assert finding.label == "master-port-in-use"
 
 
+@pytest.mark.parametrize(
+    ("update", "who"),
+    [
+        ({}, "the kernel, or a process of another process namespace"),
+        ({"root": False}, "a process of another user, and the login is not root's"),
+        (
+            {"processes": (INIT, ORPHAN._replace(parent=0))},
+            "started 1970-01-12 13:46:40Z, which does not descend from PID 1",
+        ),
+    ],
+)
+def test_a_port_that_nobody_is_seen_to_hold_is_reported_all_the_same(
+    update: dict[str, object], who: str
+) -> None:
+    held = host(ORPHAN)
+    assert not isinstance(held.listeners, Unknown)
+    holders = (ORPHAN.pid,) if "processes" in update else ()
+    listeners = tuple(listener._replace(holders=holders) for listener in held.listeners)
+    state = held.model_copy(update={"listeners": listeners, **update})
+    plan = plan_of(state, END)
+    assert plan.changes == ()
+    (finding,) = plan.findings
+    assert (finding.kind, finding.title) == (FindingKind.REPORT, "port 29500 in use")
+    assert finding.label == "master-port-in-use"
+    assert finding.evidence[0].endswith(who)
+    assert "ss -ltnp 'sport = :29500'" in finding.fix
+
+
 def test_a_long_command_is_quoted_in_short_and_one_without_words_by_its_name() -> None:
     long = ORPHAN._replace(arguments=("x" * 200,))
     line = plan_of(host(long)).findings[0].evidence[0]
