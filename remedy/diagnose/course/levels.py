@@ -44,16 +44,25 @@ _PRINTED = re.compile(
     r"|(?:^|[\] =])\w{0,40}(?:Args|Arguments|Config|Namespace)\(\w{1,60}="
     r"|(?:\b\w{1,60}=[^,=\n]{1,80}, ){4}|(?:['\"]--[\w-]{2,60}['\"],? (?:['\"][^'\"-][^'\"]{0,80}['\"],? )?){2}"
 )
-# A count of nothing.
+# A count of nothing, a metric's too. "Rank 0 failed" counts nothing.
 _NONE = re.compile(
     r"(?:counts?|errors?|events?(?: since boot)?|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
-    r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?)\b"
+    r"|\b(?:counts?|errors|failures)(?: ?[:=])? ?0(?:$|[,;] )"
+    r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?|new [a-z]{3,20})\b"
+    r"|(?:^|[,;(]) ?0 (?:failed|lost|dead|unhealthy)(?:$|[,;)])|\bfailed 0 times\b"
+    r"|^\w{3,120}\{[^{}]{0,400}\} 0(?:\.0)?(?: \d{10,13})?\s*$"
+)
+# A test that passed, or was not run: of GoogleTest, pytest, unittest and Rust.
+_TESTED = re.compile(
+    r"^\[ +(?:OK|RUN|PASSED|SKIPPED) +\] "
+    r"|\.py::\w.{0,300} (?:PASSED|SKIPPED|XFAIL)\b|^(?:PASSED|SKIPPED|XFAIL) (?:\[\d{1,6}\] )?\S{1,200}\.py\b"
+    r"|\.\.\. (?:ok|skipped\b.{0,200})$"
 )
 _UPTIME = re.compile(r"^(?:<\d>)?(?:kern\s*:\w+\s*: )?\[ *(\d{1,9}\.\d{6})\] ")
 
 
 def at_their_level(events: Iterable[Event]) -> list[Event]:
-    """Return the events without those of debugging, of commands, of counts of 0, and what was ignored.
+    """Return the events without those of debugging, commands, tests, counts of 0, and what was ignored.
 
     What only informs, or starts, decides nothing.
 
@@ -65,7 +74,7 @@ def at_their_level(events: Iterable[Event]) -> list[Event]:
     kept = []
     for event in events:
         if event.role not in _FAILURES:
-            kept.append(event)
+            kept.extend([] if event.role is Role.SIGN and _shows_nothing(event.text) else [event])
         elif is_no_report(event.text, event.symptom):
             continue
         elif _DEBUG.search(event.text) and not _RECORDED.search(event.text):
@@ -84,18 +93,27 @@ def _written_for(level: re.Pattern[str]) -> frozenset[str]:
 
 
 def is_no_report(line: str, symptom: str = "") -> bool:
-    """Return whether a line shows a command, a setting, a count of 0, or what was ignored, and no failure.
+    """Return whether a line shows a command, a setting, a test that passed, a count of 0, or what was ignored.
 
     Args:
         line: of a log.
         symptom: the entry that knows it; one that was written for settings reads them.
     """
-    if any(pattern.search(line) for pattern in (_IGNORED, _COMMAND, _NONE)):
-        return True
     text = lines.split(line).text
+    if _shows_nothing(line) or any(map(_COMMAND.search, (line, text))):
+        return True
     if symptom in _written_for(_PRINTED) or reports_failure(text) or is_named(text):
         return False
     return _PRINTED.search(text) is not None
+
+
+def _shows_nothing(line: str) -> bool:
+    texts = lines.beginnings(line)
+    return any(
+        pattern.search(text)
+        for pattern in (_IGNORED, _NONE, _TESTED)
+        for text in (texts[0], texts[-1])
+    )
 
 
 def _only_informs(event: Event) -> bool:

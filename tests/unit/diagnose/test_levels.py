@@ -81,6 +81,16 @@ def test_a_store_that_is_gone_proves_nothing_by_itself() -> None:
             "Could not cache non-existence of file. Will ignore error and continue. Error: [Errno 30] "
             "Read-only file system: '/root/.cache/x'"
         ),
+        "tests/test_names.py::test_error_text[Expected to mark a variable ready only once] PASSED",
+        "[       OK ] ErrorNames/GetErrorString.Known/hipErrorLaunchFailure (0 ms)",
+        "gpu01: [       OK ] CublasStatus.ToString/CUBLAS_STATUS_NOT_INITIALIZED (0 ms)",
+        'test_error_strings: cuGetErrorString(999) == "unknown error" ... ok',
+        "SKIPPED [4] tests/test_gpu_ops.py:31: Torch not compiled with CUDA enabled",
+        'slurm_jobs{partition="train",state="OUT_OF_MEMORY"} 0',
+        "amdgpu 0000:63:00.0: socket: 0, die: 0, 0 new uncorrectable hardware errors detected in umc block",
+        "[INFO] DMP: device 3: hbm multi bit ecc error count: 0, single bit 2",
+        "+ grep -c 'Invalid value when checking the pattern at' /var/log/nvbandwidth.log",
+        "gpu01: + grep -c 'Invalid value when checking the pattern at' /var/log/nvbandwidth.log",
     ],
 )
 def test_what_is_printed_of_settings_and_questions_is_no_failure(line: str) -> None:
@@ -97,6 +107,14 @@ def test_what_is_printed_of_settings_and_questions_is_no_failure(line: str) -> N
                 "TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default)))"
             ),
             "application-error",
+        ),
+        (
+            "rank 0 failed: RuntimeError: CUDA error: an illegal memory access was encountered",
+            "application-error",
+        ),
+        (
+            "1 failed, 0 failed to start: OSError: [Errno 28] No space left on device: '/ckpt/a'",
+            "disk-full",
         ),
         (
             "run=Config(lr=0.1): OSError: [Errno 28] No space left on device: '/ckpt/a'",
