@@ -46,7 +46,7 @@ _PRINTED = re.compile(
 )
 # A count of nothing, a metric's too. "Rank 0 failed" counts nothing.
 _NONE = re.compile(
-    r"(?:counts?|errors?|events?(?: since boot)?|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
+    r"(?:counts?|errors?|events?|since boot|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
     r"|\b(?:counts?|errors|failures)(?: ?[:=])? ?0(?:$|[,;] )"
     r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?|new [a-z]{3,20})\b"
     r"|(?:^|[,;(]) ?0 (?:failed|lost|dead|unhealthy)(?:$|[,;)])|\bfailed 0 times\b"

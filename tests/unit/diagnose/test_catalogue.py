@@ -96,6 +96,17 @@ def test_near_misses_do_not() -> None:
     assert not wrong
 
 
+def test_near_misses_are_tried() -> None:
+    """A pattern is tried on lines with a literal alone. Where that is all of it, no such line can miss."""
+    untried = [
+        entry.id
+        for entry in ENTRIES
+        if not any(literal in text for text in entry.near_misses for literal in entry.literals)
+        and not all(compiled(entry.pattern).search(literal) for literal in entry.literals)
+    ]
+    assert untried == []
+
+
 def test_every_expression_compiles() -> None:
     """A log compiles those alone that it needs."""
     for entry in ENTRIES:
