@@ -25,6 +25,13 @@ from remedy.yaml_text import parse_own
 CLEAR = 0.6
 """From this weight on a text speaks clearly for a cause."""
 
+# What follows the name of a counter that stands at 0: "SSH not successful: 0, successful: 64".
+_COUNT_OF_NONE = re.compile(r"(?<!\d)['\")\]]{0,2} {0,2}[:=] {0,2}0(?= *(?:$|[,;|}]))")
+# What has a number of its own, or a code that is one.
+_NUMBERED = re.compile(
+    r"(?i)(?:rank|node|device|gpu|npu|core|cpu|card|port|slot|bus|id|index|code|status|errno|line|step|pid)$"
+)
+
 
 class Role(str, Enum):
     """What a text is to the failure that it stands beside."""
@@ -150,7 +157,9 @@ class Symptom(Record):
             around: the lines about it, for ``near``.
         """
         match = next(filter(None, map(compiled(self.pattern).search, texts)), None)
-        if match is None or (self.unless and any(map(compiled(self.unless).search, texts))):
+        if match is None or _counts_none(match):
+            return None
+        if self.unless and any(map(compiled(self.unless).search, texts)):
             return None
         if self.holders and held_by_others(texts[0]) != (self.holders == "others"):
             return None
@@ -161,6 +170,11 @@ class Symptom(Record):
     def speaks_clearly_for(self, label: str) -> bool:
         """Return whether a cause is among those that the text speaks clearly for."""
         return any(cause.label == label and cause.weight >= CLEAR for cause in self.causes)
+
+
+def _counts_none(match: re.Match[str]) -> bool:
+    """Return whether a text names a counter that stands at 0, and no thing that has the number 0."""
+    return bool(_COUNT_OF_NONE.match(match.string, match.end())) and not _NUMBERED.search(match[0])
 
 
 def readings(line: str, entries: Iterable[Symptom]) -> tuple[str, ...]:

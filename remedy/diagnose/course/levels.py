@@ -48,7 +48,8 @@ _PRINTED = re.compile(
 _NONE = re.compile(
     r"(?:counts?|errors?|events?|since boot|kills?|failures?|retired|pending)\s*[:=]\s*0\s*$"
     r"|\b(?:counts?|errors|failures)(?: ?[:=])? ?0(?:$|[,;] )"
-    r"|\b0 (?:Xid|ECC|OOM|oom|errors?|failures?|new [a-z]{3,20})\b"
+    r"|\b0 (?:(?:fatal |critical )?(?:errors?|failures?)|Xid|ECC|OOM|oom|new [a-z]{3,20})\b"
+    r"|\b0 of \d{1,9} (?:[a-z]{2,20} ){1,3}failed\b"
     r"|(?:^|[,;(]) ?0 (?:failed|lost|dead|unhealthy)(?:$|[,;)])|\bfailed 0 times\b"
     r"|^\w{3,120}\{[^{}]{0,400}\} 0(?:\.0)?(?: \d{10,13})?\s*$"
 )

@@ -96,6 +96,33 @@ def test_near_misses_do_not() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    ("line", "matches"),
+    [
+        ("bad links: 0, good links: 8", False),
+        ('{"bad link": 0}', False),
+        ("bad links = 0", False),
+        ("bad links: 3, good links: 5", True),
+        ("bad links: 0.5 % of all", True),
+        ("bad links on rank: 0", True),
+        ("bad link, exit code 0:9", True),
+    ],
+)
+def test_a_counter_at_0_is_no_match(line: str, matches: bool) -> None:
+    entry = Symptom(
+        id="any",
+        family="any",
+        pattern="bad links?(?: on rank|, exit code)?",
+        literals=("bad link",),
+        causes=(CauseWeight(label="healthy", weight=0.5),),
+        meaning="any.",
+        source="any",
+        examples=("bad links",),
+        near_misses=("good links",),
+    )
+    assert (entry.match((line,)) is not None) == matches
+
+
 def test_near_misses_are_tried() -> None:
     """A pattern is tried on lines with a literal alone. Where that is all of it, no such line can miss."""
     untried = [
