@@ -40,7 +40,7 @@ def _finding(label: str, kind: FindingKind = FindingKind.REPORT) -> Finding:
         ("OSError: libcudart.so.12: cannot open shared object file", "missing-library", 3),
         ("np_tensor can not be split by strategy!", "application-error", 3),
         (
-            "Unable to resolve hostname to a (local) address. makeDeviceForHostname",
+            "Unable to resolve hostname to a (local) address. Using the loopback address as fallback.",
             "loopback-hostname",
             0,
         ),
