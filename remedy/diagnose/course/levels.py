@@ -109,12 +109,9 @@ def is_no_report(line: str, symptom: str = "") -> bool:
 
 
 def _shows_nothing(line: str) -> bool:
+    """Return whether a line shows a test that passed, a count of 0, or what was ignored."""
     texts = lines.beginnings(line)
-    return any(
-        pattern.search(text)
-        for pattern in (_IGNORED, _NONE, _TESTED)
-        for text in (texts[0], texts[-1])
-    )
+    return any(pattern.search(text) for pattern in (_IGNORED, _NONE, _TESTED) for text in texts)
 
 
 def _only_informs(event: Event) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from remedy.diagnose.catalogue import Role, Symptom, catalogue
+from remedy.diagnose.catalogue import Role, Symptom, catalogue, readings
 
 _MEANT_WELL = re.compile(
     r"err=-3|Send termination request to `|\(ignored\)\s*$"
@@ -36,7 +36,7 @@ def is_harmless(line: str) -> bool:
         line: of a log.
     """
     return bool(_MEANT_WELL.search(line)) or any(
-        any(literal in line for literal in entry.literals) and entry.match((line,))
+        any(literal in line for literal in entry.literals) and entry.match(readings(line, (entry,)))
         for entry in _entries()
     )
 
